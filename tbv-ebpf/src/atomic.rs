@@ -9,14 +9,25 @@ use crate::maps::LOSS;
 /// Attempts to install a new extreme before it is given up and counted as raced.
 const TRIES: usize = 8;
 
-/// `*p += n`, returning the value before.
+/// `*p += n`.
 ///
 /// # Safety
 /// `p` points into a live map value.
 #[inline(always)]
-pub unsafe fn add(p: *mut u64, n: u64) -> u64 {
+pub unsafe fn add(p: *mut u64, n: u64) {
     // SAFETY: the caller's promise; the access is atomic.
-    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(p, n) }
+    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(p, n) };
+}
+
+/// `*p += 1`, returning the value before. Sequentially consistent because LLVM turns a relaxed
+/// one into the BPF instruction that returns nothing.
+///
+/// # Safety
+/// As [`add`].
+#[inline(always)]
+pub unsafe fn take_next(p: *mut u64) -> u64 {
+    // SAFETY: the caller's promise; the access is atomic.
+    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(p, 1) }
 }
 
 /// Replaces `*p` by `value` while `better(value, *p)`.

@@ -97,7 +97,7 @@ fn process(tgid: u32) -> Option<u32> {
 fn next(what: u32) -> Option<u64> {
     let counter = NEXT.get_ptr_mut(what)?;
     // SAFETY: a live map value.
-    Some(unsafe { atomic::add(counter, 1) })
+    Some(unsafe { atomic::take_next(counter) })
 }
 
 /// Whether the current thread is in a call that was seen to begin.
