@@ -1,10 +1,12 @@
 //! Everything a person or CI types to work on tbv: `cargo xtask --help`.
 
 mod build;
+mod demo;
 mod kernels;
 mod paths;
 mod process;
 mod setup;
+mod test;
 mod vm;
 
 use std::process::ExitCode;
@@ -19,6 +21,8 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
+  cargo xtask demo                           see what it is for
+  cargo xtask test                           run the quick tier of all tests
   cargo xtask setup                          install what this machine lacks
   cargo xtask build                          build the workspace with its eBPF programs
   cargo xtask vm -- uname -r                 run a command as root in a guest
@@ -32,6 +36,10 @@ enum Command {
     Build(build::Args),
     /// Run a command as root in a virtual machine that sees this machine's files
     Vm(vm::Args),
+    /// Show the main job: a real program's calls, counted in a guest
+    Demo(demo::Args),
+    /// Run all checks and tests
+    Test(test::Args),
     /// Print the folder of kernel headers that out-of-tree modules are built against
     KernelDir(kernels::Args),
 }
@@ -41,6 +49,11 @@ fn main() -> ExitCode {
         Command::Setup(args) => (setup::run(&args), 1),
         Command::Build(args) => (build::run(&args), 1),
         Command::KernelDir(args) => (kernels::print_dir(&args), 1),
+        Command::Test(args) => (test::run(&args), 1),
+        Command::Demo(args) => match demo::run(&args) {
+            Ok(status) => return status,
+            Err(error) => (Err(error), 1),
+        },
         Command::Vm(args) => match vm::run(&args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => (Err(error), vm::EXIT_RUNNER),

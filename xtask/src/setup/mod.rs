@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::{kernels, paths};
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 #[command(after_help = "Packages go to the system and need root. All else goes to a cache: $TBV_CACHE, \
                         $XDG_CACHE_HOME/tbv or ~/.cache/tbv.\n\nExamples:\n  cargo xtask setup\n  \
                         TBV_CACHE=/var/cache/tbv cargo xtask setup")]

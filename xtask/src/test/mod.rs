@@ -1,0 +1,155 @@
+//! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
+
+mod results;
+mod suites;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use self::{
+    results::{Counts, Outcome},
+    suites::{HOST, Suite, VM},
+};
+use crate::{paths, process, setup};
+
+const HELP: &str = "The quick tier leaves out what is marked so below; --full runs everything, takes longer
+and writes its summary to docs/results/test-full.md.
+
+Examples:
+  cargo xtask test
+  cargo xtask test --filter equality
+  cargo xtask test --full";
+
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Every number of the issues, instead of the quick tier
+    #[arg(long)]
+    full: bool,
+    /// Only suites whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// Runs the suites; an error if one of them failed or none ran.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let chosen = |suite: &&Suite| suite.name.contains(&args.filter);
+    announce(args.full);
+    setup::run(&setup::Args::default())?;
+    let mut outcomes = Vec::new();
+    for suite in HOST.iter().filter(chosen) {
+        outcomes.push(perform(suite, host(suite))?);
+    }
+    let guests: Vec<&Suite> =
+        VM.iter().filter(chosen).filter(|suite| args.full || !suite.full_only).collect();
+    if !guests.is_empty() {
+        let binaries = build_guest_tests()?;
+        for suite in guests {
+            let binary = binaries
+                .iter()
+                .find(|(name, _)| name == suite.name)
+                .with_context(|| format!("vm-tests has no test file {}.rs", suite.name))?;
+            outcomes.push(perform(suite, guest(suite, &binary.1, args.full)?)?);
+        }
+    }
+    conclude(&outcomes, args.full)
+}
+
+fn announce(full: bool) {
+    let tier = if full { "full" } else { "quick" };
+    println!("tier: {tier}");
+    for suite in VM.iter().filter(|suite| suite.full_only && !full) {
+        println!("left out of this tier: {} ({})", suite.name, suite.what);
+    }
+    if !full {
+        println!("left out of this tier: the long runs inside suites, which TBV_FULL=1 turns on");
+    }
+}
+
+fn host(suite: &Suite) -> Command {
+    let mut words = suite.command.split(' ');
+    let mut command = process::command(words.next().unwrap_or_default(), words);
+    command.current_dir(paths::root());
+    command
+}
+
+fn guest(suite: &Suite, binary: &str, full: bool) -> Result<Command> {
+    let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
+    let mut command = process::command(&own.to_string_lossy(), ["vm", "--no-build"]);
+    command.args(["--timeout", &suite.limit_s.to_string()]);
+    if !suite.append.is_empty() {
+        command.args(["--append", suite.append]);
+    }
+    command.args(["--", "env", if full { "TBV_FULL=1" } else { "TBV_FULL=" }, binary, "--test-threads=1"]);
+    command.current_dir(paths::root());
+    Ok(command)
+}
+
+/// Runs one suite, passing its output on while counting its tests.
+fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
+    println!("\n== {}: {}", suite.name, suite.what);
+    let begin = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", process::shown(&command)))?;
+    let mut counts = Counts::default();
+    let out = child.stdout.take().context("no output to read")?;
+    for line in BufReader::new(out).split(b'\n') {
+        let line = line.context("reading the suite's output")?;
+        let text = String::from_utf8_lossy(&line);
+        println!("{text}");
+        counts.read(&text);
+    }
+    std::io::stdout().flush()?;
+    let status = child.wait().context("waiting for the suite")?;
+    let judged = suite.judge(counts, status.success());
+    Ok(Outcome { suite: suite.name, counts: judged, seconds: begin.elapsed().as_secs() })
+}
+
+/// Builds the tests that run in guests; their names and files.
+fn build_guest_tests() -> Result<Vec<(String, String)>> {
+    process::run(process::command("cargo", ["build", "--quiet", "--workspace"]).current_dir(paths::root()))?;
+    let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
+    let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
+    let mut found = Vec::new();
+    for line in messages.lines() {
+        let message: serde_json::Value = serde_json::from_str(line).context("cargo's messages")?;
+        let (name, kind) = (&message["target"]["name"], &message["target"]["kind"][0]);
+        if let (Some(name), Some("test"), Some(file)) =
+            (name.as_str(), kind.as_str(), message["executable"].as_str())
+        {
+            found.push((name.to_owned(), file.to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+fn conclude(outcomes: &[Outcome], full: bool) -> Result<()> {
+    ensure!(!outcomes.is_empty(), "no suite has that in its name");
+    let table = results::table(outcomes);
+    let total = results::total(outcomes);
+    let line = format!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    println!("\n{table}\n{line}");
+    if full {
+        let file = paths::root().join("docs/results/test-full.md");
+        let kernel = crate::kernels::choose(None)?.version;
+        fs::write(
+            &file,
+            format!("# `cargo xtask test --full`\n\nGuest kernel {kernel}.\n\n{table}\n{line}\n"),
+        )
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if total.failed > 0 {
+        bail!("{} failed", total.failed);
+    }
+    ensure!(total.passed > 0, "no test ran");
+    Ok(())
+}

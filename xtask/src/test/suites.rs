@@ -1,0 +1,85 @@
+//! Which suites there are.
+
+use super::results::Counts;
+
+/// One program that runs tests or is a test.
+pub(super) struct Suite {
+    /// Its name; in a guest, that of the file under vm-tests/tests.
+    pub(super) name: &'static str,
+    /// What it shows.
+    pub(super) what: &'static str,
+    /// The command, for one that runs on this machine.
+    pub(super) command: &'static str,
+    /// More words for the guest kernel's command line.
+    pub(super) append: &'static str,
+    /// Seconds until its guest is killed.
+    pub(super) limit_s: u64,
+    /// Whether only --full runs it.
+    pub(super) full_only: bool,
+    /// Whether it reports tests one by one; else it is one test by itself.
+    counts_tests: bool,
+}
+
+const fn check(name: &'static str, what: &'static str, command: &'static str) -> Suite {
+    Suite { name, what, command, append: "", limit_s: 0, full_only: false, counts_tests: false }
+}
+
+const fn vm(name: &'static str, what: &'static str) -> Suite {
+    Suite { name, what, command: "", append: "", limit_s: 900, full_only: false, counts_tests: true }
+}
+
+/// On this machine.
+pub(super) const HOST: &[Suite] = &[
+    check("rustfmt", "the code has the house's form", "cargo fmt --all --check"),
+    check(
+        "clippy",
+        "no warning in any target",
+        "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
+    ),
+    Suite {
+        counts_tests: true,
+        ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
+    },
+];
+
+/// Each in a guest of its own.
+pub(super) const VM: &[Suite] = &[
+    vm("no_rdma", "a machine without RDMA"),
+    vm("raw", "every hook against a client that knows what it sent"),
+    vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
+    vm("equality", "counts equal strace's in the same run"),
+];
+
+impl Suite {
+    /// What the suite amounts to, given what it printed and how it ended.
+    pub(super) fn judge(&self, mut counts: Counts, success: bool) -> Counts {
+        if !self.counts_tests {
+            return Counts { passed: success.into(), failed: (!success).into(), skipped: 0 };
+        }
+        // A suite that broke off, or printed no test, has failed whatever it counted.
+        if (!success && counts.failed == 0) || counts.passed + counts.failed == 0 {
+            counts.failed += 1;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(passed: u64, failed: u64) -> Counts {
+        Counts { passed, failed, skipped: 0 }
+    }
+
+    #[test]
+    fn a_suite_that_breaks_off_or_tests_nothing_fails() {
+        let suite = vm("x", "");
+        assert_eq!(suite.judge(counts(3, 0), true), counts(3, 0));
+        assert_eq!(suite.judge(counts(3, 0), false), counts(3, 1));
+        assert_eq!(suite.judge(counts(3, 2), false), counts(3, 2));
+        assert_eq!(suite.judge(counts(0, 0), true), counts(0, 1));
+        assert_eq!(check("x", "", "").judge(counts(0, 0), true), counts(1, 0));
+        assert_eq!(check("x", "", "").judge(counts(9, 0), false), counts(0, 1));
+    }
+}
