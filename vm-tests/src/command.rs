@@ -158,7 +158,8 @@ fn temporary_file() -> Result<File> {
     // SAFETY: the name is a C string; the new descriptor has no other owner.
     unsafe {
         let fd = libc::memfd_create(c"output".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
+        // Several processes write to it at once: only appending keeps them from each other's lines.
+        if fd < 0 || libc::fcntl(fd, libc::F_SETFL, libc::O_APPEND) != 0 {
             return Err(std::io::Error::last_os_error()).context("memfd_create");
         }
         Ok(File::from_raw_fd(fd))

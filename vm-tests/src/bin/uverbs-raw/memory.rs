@@ -35,8 +35,9 @@ pub(crate) fn cut_off(bytes: &[u8], mapped: usize) -> Result<usize> {
     let start = map(2 * PAGE, libc::MAP_ANONYMOUS, -1)?;
     // SAFETY: both pages were just mapped; the first keeps `mapped` ≤ 4096 bytes at its end.
     unsafe {
-        if libc::munmap((start + PAGE) as *mut _, PAGE) != 0 {
-            return Err(std::io::Error::last_os_error()).context("munmap");
+        // Forbidden, not unmapped: another thread's mapping could land in the gap.
+        if libc::mprotect((start + PAGE) as *mut _, PAGE, libc::PROT_NONE) != 0 {
+            return Err(std::io::Error::last_os_error()).context("mprotect");
         }
         let address = start + PAGE - mapped;
         std::ptr::copy_nonoverlapping(kept.as_ptr(), address as *mut u8, mapped);
