@@ -54,14 +54,9 @@ fn main() -> Result<()> {
 }
 
 fn flags() -> OsString {
-    [
-        "--cfg=bpf_target_arch=\"x86_64\"",
-        "-Cdebuginfo=2",
-        "-Ctarget-cpu=v3",
-        "-Clink-arg=--btf",
-    ]
-    .join("\x1f")
-    .into()
+    ["--cfg=bpf_target_arch=\"x86_64\"", "-Cdebuginfo=2", "-Ctarget-cpu=v3", "-Clink-arg=--btf"]
+        .join("\x1f")
+        .into()
 }
 
 fn var(name: &str) -> Result<OsString> {

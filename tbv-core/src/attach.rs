@@ -45,18 +45,16 @@ impl Links {
     /// Every attached program.
     pub(crate) fn programs(&self, ebpf: &Ebpf) -> Vec<OwnedFd> {
         let own = self.own.iter().filter_map(|a| a.program.try_clone().ok());
-        let aya = self.by_aya.iter().filter_map(|name| {
-            ebpf.program(name)?.fd().ok()?.as_fd().try_clone_to_owned().ok()
-        });
+        let aya = self
+            .by_aya
+            .iter()
+            .filter_map(|name| ebpf.program(name)?.fd().ok()?.as_fd().try_clone_to_owned().ok());
         own.chain(aya).collect()
     }
 
     /// What kretprobes missed, as far as the kernel tells.
     pub(crate) fn kretprobe_missed(&self) -> u64 {
-        self.kretprobes
-            .iter()
-            .filter_map(|link| crate::sys::kprobe_missed(link.info().ok()?.id()))
-            .sum()
+        self.kretprobes.iter().filter_map(|link| crate::sys::kprobe_missed(link.info().ok()?.id())).sum()
     }
 }
 
@@ -161,7 +159,10 @@ fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, String>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {
-    ebpf.program_mut(name).ok_or("not in the embedded object")?.try_into().map_err(|e: ProgramError| reason(&e))
+    ebpf.program_mut(name)
+        .ok_or("not in the embedded object")?
+        .try_into()
+        .map_err(|e: ProgramError| reason(&e))
 }
 
 /// An error with the causes under it, on one line.
@@ -179,7 +180,9 @@ pub(crate) fn reason(error: &dyn std::error::Error) -> String {
 }
 
 fn map_fds(ebpf: &Ebpf) -> Vec<(String, RawFd)> {
-    ebpf.maps().filter_map(|(name, map)| Some((name.to_owned(), data(map)?.fd().as_fd().as_raw_fd()))).collect()
+    ebpf.maps()
+        .filter_map(|(name, map)| Some((name.to_owned(), data(map)?.fd().as_fd().as_raw_fd())))
+        .collect()
 }
 
 fn data(map: &Map) -> Option<&MapData> {

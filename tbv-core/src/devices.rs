@@ -79,7 +79,10 @@ mod tests {
         fs::write(root.join("proc/devices"), format!("{text}511 infiniband_verbs\n")).unwrap();
         let devices = list(&root);
         let device = &devices[&(231 << 20 | 193)];
-        assert_eq!((device.name.as_str(), device.uverbs.as_str(), device.abi_version), ("rxe1", "uverbs1", 2));
+        assert_eq!(
+            (device.name.as_str(), device.uverbs.as_str(), device.abi_version),
+            ("rxe1", "uverbs1", 2)
+        );
         assert_eq!(majors(&root), [231, 511]);
         assert!(uverbs_loaded(&root));
         fs::remove_dir_all(&root).unwrap();

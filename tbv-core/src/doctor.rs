@@ -53,8 +53,7 @@ pub fn examine() -> Vec<Check> {
     let mut checks = vec![kernel(), btf("kernel BTF", "vmlinux"), lockdown(), capabilities()];
     let root = Path::new("/");
     let loaded = devices::uverbs_loaded(root);
-    let (status, found) =
-        if loaded { (Status::Ok, "loaded") } else { (Status::Missing, "not loaded") };
+    let (status, found) = if loaded { (Status::Ok, "loaded") } else { (Status::Missing, "not loaded") };
     checks.push(Check::new("ib_uverbs", status, found, "modprobe ib_uverbs"));
     if loaded {
         checks.push(btf("ib_uverbs BTF", "ib_uverbs"));
@@ -86,7 +85,8 @@ fn lockdown() -> Check {
     let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     let mode = text.split('[').nth(1).and_then(|t| t.split(']').next()).unwrap_or("none");
     let status = if mode == "confidentiality" { Status::Missing } else { Status::Ok };
-    let fix = "this mode forbids eBPF to read kernel memory: boot with lockdown=integrity or without lockdown";
+    let fix =
+        "this mode forbids eBPF to read kernel memory: boot with lockdown=integrity or without lockdown";
     Check::new("lockdown", status, mode, fix)
 }
 
@@ -116,7 +116,7 @@ fn devices(root: &Path) -> Check {
 }
 
 fn hook(hook: Hook) -> Check {
-    let started = Tracer::start(&Options { hook: Some(hook), descendants: true });
+    let started = Tracer::start(&Options { hook: Some(hook), descendants: true, max_rows: None });
     match started {
         Ok(_) => Check::new(hook.name(), Status::Ok, hook.description(), ""),
         Err(e) => Check::new(hook.name(), Status::Degraded, e.to_string(), "another hook is used instead"),

@@ -55,7 +55,8 @@ impl Distribution {
         self.sum += ns;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
-        if let Some(bucket) = self.buckets.as_mut().and_then(|b| b.get_mut(tbv_common::histogram::index(ns))) {
+        if let Some(bucket) = self.buckets.as_mut().and_then(|b| b.get_mut(tbv_common::histogram::index(ns)))
+        {
             *bucket += 1;
         }
     }

@@ -19,7 +19,8 @@ pub(crate) fn attr() -> bpf_attr {
 
 pub(crate) fn bpf(cmd: bpf_cmd, attr: &mut bpf_attr) -> io::Result<RawFd> {
     // SAFETY: `attr` is valid for its size; what it points to is kept alive by the caller.
-    let r = unsafe { libc::syscall(libc::SYS_bpf, cmd as libc::c_int, &raw mut *attr, size_of::<bpf_attr>()) };
+    let r =
+        unsafe { libc::syscall(libc::SYS_bpf, cmd as libc::c_int, &raw mut *attr, size_of::<bpf_attr>()) };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r as RawFd) }
 }
 

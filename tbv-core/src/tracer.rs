@@ -7,7 +7,7 @@ use aya::{
     maps::{Array, HashMap, MapData},
     programs::RawTracePoint,
 };
-use tbv_common::{Config, State, Whoami};
+use tbv_common::{Config, MAX_ROWS, State, Whoami};
 
 use crate::{
     attach::{self, Links, reason},
@@ -33,6 +33,8 @@ pub struct Options {
     pub hook: Option<Hook>,
     /// Count only what descends from the calling process, instead of every process.
     pub descendants: bool,
+    /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
+    pub max_rows: Option<u32>,
 }
 
 /// Loaded and attached programs. Dropping it, or the end of the process, removes them all.
@@ -56,7 +58,10 @@ impl Tracer {
         if !missing.is_empty() {
             return Err(Error::Permission { missing: missing.join(" and ") });
         }
-        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(|e| Error::Load(reason(&e)))?;
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
+            .load(OBJECT)
+            .map_err(|e| Error::Load(reason(&e)))?;
         let btf = Btf::vmlinux().ok();
         let who = whoami(&mut ebpf)?;
         let mut config = Config {
@@ -80,8 +85,11 @@ impl Tracer {
             hash::<u32, u8>(&mut ebpf, "TARGETS")?.insert(own, 1, 0).map_err(|e| Error::Map("TARGETS", e))?;
         }
         for (program, target) in SCHEDULER {
-            attach::raw_tracepoint(&mut ebpf, program, target)
-                .map_err(|reason| Error::Attach { program, target, reason })?;
+            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
+                program,
+                target,
+                reason,
+            })?;
         }
         let (hook, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         config.state = State::Running as u32;

@@ -53,6 +53,9 @@ pub(crate) struct RunArgs {
     /// Attach in this way only: fentry, kprobe, syscall-fentry or raw-syscall
     #[arg(long, value_name = "HOOK")]
     pub(crate) hook: Option<Hook>,
+    /// Keep at most N rows (process × device × operation); calls beyond are counted as lost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) max_rows: Option<u32>,
     /// Exit with status 4 if anything was lost
     #[arg(long)]
     pub(crate) strict: bool,

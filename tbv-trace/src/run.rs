@@ -20,17 +20,14 @@ use signal_hook::{
 };
 use tbv_core::{Options, Report, Tracer, devices, environment::Environment};
 
-use crate::{
-    cli::RunArgs,
-    exit, output,
-};
+use crate::{cli::RunArgs, exit, output};
 
 /// `tbv-trace run`.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let mut out = output::open(args.output.as_deref(), args.show.format)?;
     let root = Path::new("/");
     let mut devices = devices::list(root);
-    let tracer = Tracer::start(&Options { hook: args.hook, descendants: true })?;
+    let tracer = Tracer::start(&Options { hook: args.hook, descendants: true, max_rows: args.max_rows })?;
     let begin = Instant::now();
     let status = match execute(args)? {
         Ok(status) => status,
@@ -48,7 +45,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let report = Report::new(&snapshot, environment, &devices).of_command(words, duration, code);
     output::write(&report, &args.show, &mut out)?;
     if args.strict && report.loss.total > 0 {
-        eprintln!("tbv-trace: {} events were lost (see the report), and --strict was given", report.loss.total);
+        eprintln!(
+            "tbv-trace: {} events were lost (see the report), and --strict was given",
+            report.loss.total
+        );
         return Ok(ExitCode::from(exit::LOST));
     }
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))

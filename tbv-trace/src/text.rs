@@ -3,11 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
-use tbv_core::{
-    Report,
-    latency::RELATIVE_ERROR,
-    report::Call,
-};
+use tbv_core::{Report, latency::RELATIVE_ERROR, report::Call};
 
 /// Stands for a number that there is not.
 const ABSENT: &str = "n/a";
@@ -107,17 +103,16 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
     if let Some(n) = iterations {
         write!(out, ", {:.2} calls per iteration", total as f64 / n as f64)?;
     }
-    writeln!(out, "\nlatency  inside the call; min and max exact, percentiles ±{:.1} %", RELATIVE_ERROR * 100.0)?;
+    writeln!(
+        out,
+        "\nlatency  inside the call; min and max exact, percentiles ±{:.1} %",
+        RELATIVE_ERROR * 100.0
+    )?;
     if report.loss.total == 0 {
         return writeln!(out, "loss     none: the counts are exact");
     }
-    let parts: Vec<String> = report
-        .loss
-        .parts()
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(name, n)| format!("{name} {n}"))
-        .collect();
+    let parts: Vec<String> =
+        report.loss.parts().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
     writeln!(out, "LOSS     {}: {}", report.loss.total, parts.join(", "))
 }
 

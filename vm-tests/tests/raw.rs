@@ -77,6 +77,25 @@ fn threads_flat_out_are_counted_exactly() -> Result<()> {
 }
 
 #[test]
+fn calls_beyond_a_full_map_are_counted_as_lost() -> Result<()> {
+    rxe::set_up()?;
+    let words = [RAW, "--count", "10"];
+    let (report, output) = report::run(&["--max-rows", "4"], &words, LIMIT)?;
+    let sent = calls::total(&calls::from_json_lines(&output.success()?.stdout)?);
+    let counted = calls::total(&report.calls);
+    let full = report.json["loss"]["rows_full"].as_u64().unwrap_or_default();
+    ensure!(counted > 0 && full > 0, "counted {counted}, lost {full}");
+    ensure!(counted + full == sent, "sent {sent}, counted {counted}, lost {full}");
+    ensure!(report.lost()? == full, "loss: {}", report.json["loss"]);
+
+    let (_, strict) = report::run(&["--max-rows", "4", "--strict"], &words, LIMIT)?;
+    ensure!(strict.code() == 4 && strict.stderr.contains("lost"), "{strict:?}");
+    let (_, strict) = report::run(&["--strict"], &words, LIMIT)?;
+    ensure!(strict.code() == 0, "{strict:?}");
+    Ok(())
+}
+
+#[test]
 fn every_hook_counts_raw_calls_alike() -> Result<()> {
     let mut first: Option<Counts> = None;
     for hook in HOOKS {
