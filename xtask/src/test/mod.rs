@@ -50,6 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         VM.iter().filter(chosen).filter(|suite| args.full || !suite.full_only).collect();
     if !guests.is_empty() {
         let binaries = build_guest_tests()?;
+        // A file that nobody put into the table would never run, and nobody would notice.
+        if let Some((name, _)) = binaries.iter().find(|(name, _)| VM.iter().all(|suite| suite.name != name)) {
+            bail!("vm-tests/tests/{name}.rs is in no suite; add it to VM in xtask/src/test/suites.rs");
+        }
         for suite in guests {
             let binary = binaries
                 .iter()
