@@ -23,8 +23,7 @@ pub fn of_file(config: &Config, file: u64) -> u32 {
     if config.files_known == 0 {
         return 0;
     }
-    let device = read::<u64>(file, config.file_inode)
-        .and_then(|inode| read::<u32>(inode, config.inode_rdev));
+    let device = read::<u64>(file, config.file_inode).and_then(|inode| read::<u32>(inode, config.inode_rdev));
     match device {
         Some(device) => device,
         None => {

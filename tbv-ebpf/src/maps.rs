@@ -36,8 +36,7 @@ pub static CURRENT: HashMap<u32, u32> = HashMap::with_max_entries(MAX_PROCESSES,
 
 /// Process number → what it was.
 #[map]
-pub static PROCESSES: HashMap<u32, Process> =
-    HashMap::with_max_entries(MAX_PROCESSES, BPF_F_NO_PREALLOC);
+pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(MAX_PROCESSES, BPF_F_NO_PREALLOC);
 
 /// Process ids that are traced, if [`Config::only_targets`].
 #[map]

@@ -95,7 +95,11 @@ pub fn raw_sys_enter(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     let Some(regs) = regs(ctx.arg(0)) else { return 0 };
-    if number == IOCTL { enter_ioctl(&regs) } else { enter_write(&regs) }
+    if number == IOCTL {
+        enter_ioctl(&regs)
+    } else {
+        enter_write(&regs)
+    }
     0
 }
 
