@@ -6,8 +6,7 @@ use crate::btf::Btf;
 
 /// Fills in what BTF tells. What it doesn't stays zero, which the programs take as unknown.
 pub(crate) fn from_btf(config: &mut Config, btf: &Btf) {
-    let at = |name, member| btf.offset(name, member).unwrap_or(0);
-    config.task_pid = at("task_struct", "pid");
+    config.task_pid = btf.offset("task_struct", "pid").unwrap_or(0);
     if let (Some(signal), Some(live)) =
         (btf.offset("task_struct", "signal"), btf.offset("signal_struct", "live"))
     {

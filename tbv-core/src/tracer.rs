@@ -26,6 +26,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tb
 const SCHEDULER: [(&str, &str); 3] =
     [("fork", "sched_process_fork"), ("exec", "sched_process_exec"), ("exit", "sched_process_exit")];
 
+/// Hooks that were tried and did not work, with the reasons.
+type Tried = Vec<(Hook, String)>;
+
 /// What to trace and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -42,7 +45,7 @@ pub struct Tracer {
     ebpf: Ebpf,
     hook: Hook,
     /// Better hooks that were tried before, and why they did not work.
-    passed_over: Vec<(Hook, String)>,
+    passed_over: Tried,
     links: Links,
     config: Config,
 }
@@ -142,7 +145,7 @@ fn first_that_works(
     ebpf: &mut Ebpf,
     wanted: Option<Hook>,
     btf: Option<&Btf>,
-) -> Result<(Hook, Links, Vec<(Hook, String)>)> {
+) -> Result<(Hook, Links, Tried)> {
     let mut tried = Vec::new();
     for hook in Hook::ALL.into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
         match attach::attach(ebpf, OBJECT, hook, btf) {
