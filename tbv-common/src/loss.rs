@@ -29,9 +29,13 @@ pub enum Loss {
     FileUnreadable = 10,
     /// An event for the stream that did not fit the ring buffer.
     RingFull = 11,
+    /// A completion queue that is not in the result: the map is full.
+    CqsFull = 12,
+    /// A work request that is not in the result: the map is full.
+    WorkFull = 13,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 12;
+    pub const COUNT: u32 = 14;
 }

@@ -15,6 +15,10 @@ pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_TARGETS: u32 = 65_536;
 /// Row × errno pairs.
 pub const MAX_ERRNOS: u32 = 16_384;
+/// Completion queues of our own driver seen in one run.
+pub const MAX_CQS: u32 = 16_384;
+/// Process × device × queue × opcode of work requests.
+pub const MAX_WORK: u32 = 16_384;
 /// [`Row::slot`] of a row that got no histogram.
 pub const NO_SLOT: u32 = u32::MAX;
 /// Longest array of attributes that is searched for INVOKE_WRITE's command.
@@ -162,6 +166,78 @@ pub struct Thread {
     pub device: u32,
 }
 
+/// A queue of a queue pair.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// The send queue.
+    Send = 0,
+    /// The receive queue.
+    Receive = 1,
+}
+
+/// A completion queue of our own driver.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CqKey {
+    /// The driver's index of the device.
+    pub device: u32,
+    /// The driver's number of the completion queue.
+    pub cqn: u32,
+}
+
+/// What happened on a completion queue. Totals are the driver's own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cq {
+    /// Process that created it.
+    pub pid: u32,
+    /// Its capacity in completions.
+    pub entries: u32,
+    /// 1 if it was published to user space.
+    pub mapped: u32,
+    /// 1 once it is gone.
+    pub destroyed: u32,
+    /// Completions put in while traced.
+    pub pushed: u64,
+    /// Those of them that report an error.
+    pub failed: u64,
+    /// Completions put in over its life.
+    pub produced: u64,
+    /// Completions taken out over its life.
+    pub consumed: u64,
+    /// Completions taken out by a system call while traced.
+    pub consumed_by_ioctl: u64,
+    /// Completions that found it full while traced.
+    pub overflows: u64,
+    /// Most completions in it right after one was put in.
+    pub occupancy_max: u64,
+}
+
+/// A kind of work request.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkKey {
+    /// Process that posted it.
+    pub pid: u32,
+    /// The driver's index of the device.
+    pub device: u32,
+    /// A [`Queue`].
+    pub queue: u32,
+    /// `enum ib_uverbs_wr_opcode` for sends, `enum ib_uverbs_wc_opcode` for receives.
+    pub opcode: u32,
+}
+
+/// How many of a kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Posted and accepted.
+    pub posted: u64,
+    /// Those of them whose success makes a completion.
+    pub signalled: u64,
+}
+
 /// What the probe program tells about its caller; the only element of its map.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -192,6 +268,14 @@ mod pod {
     unsafe impl aya::Pod for super::Thread {}
     // SAFETY: as above.
     unsafe impl aya::Pod for super::Whoami {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::CqKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Cq {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::WorkKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Work {}
 }
 
 const _: () = {
@@ -202,4 +286,8 @@ const _: () = {
     assert!(size_of::<Process>() == 32);
     assert!(size_of::<Thread>() == 32);
     assert!(size_of::<Whoami>() == 16);
+    assert!(size_of::<CqKey>() == 8);
+    assert!(size_of::<Cq>() == 72);
+    assert!(size_of::<WorkKey>() == 16);
+    assert!(size_of::<Work>() == 16);
 };

@@ -34,6 +34,8 @@ pub struct Environment {
     pub hooks_passed_over: Vec<PassedOver>,
     /// Whether the device of a call could be told (needs the kernel's BTF).
     pub devices_known: bool,
+    /// Tracepoint ABI of our own driver; absent if it was not loaded or not of a form known.
+    pub driver_trace_abi: Option<u32>,
     /// Loaded RDMA modules.
     pub modules: Vec<Module>,
     /// RDMA devices at the end of the run.
@@ -79,6 +81,7 @@ impl Environment {
                 .map(|(hook, reason)| PassedOver { hook: hook.name().to_owned(), reason: reason.clone() })
                 .collect(),
             devices_known: false,
+            driver_trace_abi: None,
             modules: modules(root),
             devices: devices.values().cloned().collect(),
             mode: "none".to_owned(),

@@ -5,6 +5,7 @@ mod attach;
 pub mod btf;
 pub mod devices;
 pub mod doctor;
+pub mod driver;
 pub mod environment;
 pub mod error;
 pub mod hook;

@@ -33,6 +33,10 @@ pub struct Losses {
     pub file_unreadable: u64,
     /// Events that did not fit the ring buffer.
     pub ring_full: u64,
+    /// Completion queues not followed: the map was full.
+    pub cqs_full: u64,
+    /// Work requests not counted: the map was full.
+    pub work_full: u64,
     /// Calls that were still running when tracing ended.
     pub in_flight: u64,
     /// Program runs that the kernel skipped, the program being active on that CPU.
@@ -58,6 +62,8 @@ impl Losses {
             extremes_raced: counters(Loss::ExtremesRaced),
             file_unreadable: counters(Loss::FileUnreadable),
             ring_full: counters(Loss::RingFull),
+            cqs_full: counters(Loss::CqsFull),
+            work_full: counters(Loss::WorkFull),
             in_flight: 0,
             recursion_misses: 0,
             kretprobe_missed: 0,
@@ -73,7 +79,7 @@ impl Losses {
     }
 
     /// Name and value of every part.
-    pub fn parts(&self) -> [(&'static str, u64); 15] {
+    pub fn parts(&self) -> [(&'static str, u64); 17] {
         [
             ("rows_full", self.rows_full),
             ("histograms_full", self.histograms_full),
@@ -87,6 +93,8 @@ impl Losses {
             ("extremes_raced", self.extremes_raced),
             ("file_unreadable", self.file_unreadable),
             ("ring_full", self.ring_full),
+            ("cqs_full", self.cqs_full),
+            ("work_full", self.work_full),
             ("in_flight", self.in_flight),
             ("recursion_misses", self.recursion_misses),
             ("kretprobe_missed", self.kretprobe_missed),

@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{Bucket, Entry, Process};
+use tbv_common::{Bucket, Cq, CqKey, Entry, Process, Queue, Work, WorkKey};
 
 use crate::{
     devices::Devices,
+    driver,
     environment::Environment,
     error::{Error, Result},
     latency::Latency,
@@ -34,6 +35,12 @@ pub struct Report {
     pub duration_ns: u64,
     /// One element per process, device and operation.
     pub calls: Vec<Call>,
+    /// One element per completion queue of our own driver.
+    #[serde(default)]
+    pub completions: Vec<Completions>,
+    /// One element per process, device, queue and opcode of our own driver.
+    #[serde(default)]
+    pub work_requests: Vec<WorkRequests>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
@@ -66,6 +73,50 @@ pub struct Call {
     pub latency_buckets: Option<Vec<(u64, u64, u64)>>,
 }
 
+/// What happened on one completion queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Completions {
+    /// Process that created the queue.
+    pub pid: u32,
+    /// RDMA device.
+    pub device: String,
+    /// The driver's number of the queue.
+    pub cqn: u32,
+    /// Its capacity.
+    pub entries: u32,
+    /// Whether it was published to user space.
+    pub mapped: bool,
+    /// Completions put in over its life.
+    pub produced: u64,
+    /// Completions taken out over its life.
+    pub consumed: u64,
+    /// Completions taken out by a system call while traced.
+    pub consumed_by_ioctl: u64,
+    /// Completions that report an error, while traced.
+    pub failed: u64,
+    /// Completions that found the queue full, while traced.
+    pub overflows: u64,
+    /// Most completions in it right after one was put in.
+    pub occupancy_max: u64,
+}
+
+/// Work requests of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkRequests {
+    /// Process that posted them.
+    pub pid: u32,
+    /// RDMA device.
+    pub device: String,
+    /// `send` or `receive`.
+    pub queue: String,
+    /// Opcode, as in the uapi without prefix: `SEND`, `SEND_WITH_IMM`, `RECV`, …
+    pub opcode: String,
+    /// Posted and accepted.
+    pub posted: u64,
+    /// Those of them whose success makes a completion.
+    pub signalled: u64,
+}
+
 impl Report {
     /// Names what a snapshot counted.
     pub fn new(snapshot: &Snapshot, mut environment: Environment, devices: &Devices) -> Self {
@@ -78,6 +129,12 @@ impl Report {
             command: Vec::new(),
             duration_ns: 0,
             calls,
+            completions: snapshot.cqs.iter().map(|(key, cq)| completions(*key, cq, devices)).collect(),
+            work_requests: snapshot
+                .work
+                .iter()
+                .map(|(key, work)| work_requests(*key, work, devices))
+                .collect(),
             loss: snapshot.losses.clone(),
             exit_status: None,
         }
@@ -156,6 +213,42 @@ fn call(row: &Counted, processes: &BTreeMap<u32, Process>, devices: &Devices) ->
         errnos: row.errnos.iter().map(|(e, n)| (uapi::errno_name(*e).into_owned(), *n)).collect(),
         latency_ns: row.latency.summary(),
         latency_buckets: buckets,
+    }
+}
+
+/// The name of the device that the driver numbers `index`.
+fn driver_device(index: u32, devices: &Devices) -> String {
+    devices
+        .values()
+        .find(|device| driver::device_index(&device.node_guid) == Some(index))
+        .map_or_else(|| UNKNOWN_DEVICE.to_owned(), |device| device.name.clone())
+}
+
+fn completions(key: CqKey, cq: &Cq, devices: &Devices) -> Completions {
+    Completions {
+        pid: cq.pid,
+        device: driver_device(key.device, devices),
+        cqn: key.cqn,
+        entries: cq.entries,
+        mapped: cq.mapped != 0,
+        produced: cq.produced,
+        consumed: cq.consumed,
+        consumed_by_ioctl: cq.consumed_by_ioctl,
+        failed: cq.failed,
+        overflows: cq.overflows,
+        occupancy_max: cq.occupancy_max,
+    }
+}
+
+fn work_requests(key: WorkKey, work: &Work, devices: &Devices) -> WorkRequests {
+    let receive = key.queue == Queue::Receive as u32;
+    WorkRequests {
+        pid: key.pid,
+        device: driver_device(key.device, devices),
+        queue: if receive { "receive" } else { "send" }.to_owned(),
+        opcode: if receive { "RECV".into() } else { uapi::work_opcode_name(key.opcode) }.into_owned(),
+        posted: work.posted,
+        signalled: work.signalled,
     }
 }
 

@@ -6,7 +6,7 @@ use aya::{
     Ebpf, Pod,
     maps::{Array, HashMap, MapData},
 };
-use tbv_common::{ErrnoKey, Histogram, NO_SLOT, Process, Row, RowKey, Thread};
+use tbv_common::{Cq, CqKey, ErrnoKey, Histogram, NO_SLOT, Process, Row, RowKey, Thread, Work, WorkKey};
 
 use crate::{
     error::{Error, Result},
@@ -36,6 +36,10 @@ pub struct Snapshot {
     pub rows: Vec<Counted>,
     /// Processes by number.
     pub processes: BTreeMap<u32, Process>,
+    /// Completion queues of our own driver.
+    pub cqs: BTreeMap<CqKey, Cq>,
+    /// Work requests posted to our own driver.
+    pub work: BTreeMap<WorkKey, Work>,
     /// What was lost.
     pub losses: Losses,
 }
@@ -72,7 +76,8 @@ pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) ->
     losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
     losses.recursion_misses = recursion_misses;
     losses.kretprobe_missed = kretprobe_missed;
-    Ok(Snapshot { rows, processes, losses: losses.summed() })
+    let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
+    Ok(Snapshot { rows, processes, cqs, work, losses: losses.summed() })
 }
 
 fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {

@@ -12,7 +12,7 @@ use tbv_common::{Config, MAX_ROWS, State, Whoami};
 use crate::{
     attach::{self, Links, reason},
     btf::Btf,
-    devices,
+    devices, driver,
     error::{Error, Result},
     hook::Hook,
     offsets, permission,
@@ -48,6 +48,8 @@ pub struct Tracer {
     passed_over: Tried,
     links: Links,
     config: Config,
+    /// The driver's tracepoint ABI, if its tracepoints are attached.
+    driver: Option<u32>,
 }
 
 impl Tracer {
@@ -95,9 +97,19 @@ impl Tracer {
             })?;
         }
         let (hook, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
+        let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
+        if driver.is_some() {
+            for program in driver::PROGRAMS {
+                attach::raw_tracepoint(&mut ebpf, program, program).map_err(|reason| Error::Attach {
+                    program,
+                    target: "the driver's tracepoint",
+                    reason,
+                })?;
+            }
+        }
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
-        Ok(Tracer { ebpf, hook, passed_over, links, config })
+        Ok(Tracer { ebpf, hook, passed_over, links, config, driver })
     }
 
     /// The hook in use.
@@ -115,11 +127,17 @@ impl Tracer {
         self.config.files_known != 0
     }
 
+    /// The tracepoint ABI of our own driver, if it is loaded and its events are counted.
+    pub fn driver_trace_abi(&self) -> Option<u32> {
+        self.driver
+    }
+
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let mut misses = 0;
-        let scheduler = SCHEDULER.iter().filter_map(|(name, _)| self.ebpf.program(name)?.fd().ok());
-        for fd in scheduler {
+        let always = SCHEDULER.iter().map(|(name, _)| *name);
+        let ours = driver::PROGRAMS.into_iter().filter(|_| self.driver.is_some());
+        for fd in always.chain(ours).filter_map(|name| self.ebpf.program(name)?.fd().ok()) {
             misses += sys::recursion_misses(fd.as_fd()).map_err(|e| Error::System("asking a program", e))?;
         }
         for fd in self.links.programs(&self.ebpf) {

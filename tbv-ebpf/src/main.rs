@@ -2,7 +2,7 @@
 //! judgement belong to user space.
 //!
 //! `uverbs` and `syscalls` are two ways to see the same calls; the loader attaches one hook
-//! of them. `process` follows forks and exits, `whoami` answers questions about the caller.
+//! of them. `driver` sees work requests and completions of our own driver. `process` follows forks and exits, `whoami` answers questions about the caller.
 #![no_std]
 #![no_main]
 #![feature(core_intrinsics)]
@@ -12,6 +12,7 @@ mod atomic;
 mod count;
 mod decode;
 mod device;
+mod driver;
 mod maps;
 mod process;
 mod syscalls;

@@ -42,6 +42,14 @@ pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(MAX_PROC
 #[map]
 pub static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(MAX_TARGETS, BPF_F_NO_PREALLOC);
 
+/// Completion queues of traced processes, also those that are gone.
+#[map]
+pub static CQS: HashMap<CqKey, Cq> = HashMap::with_max_entries(MAX_CQS, BPF_F_NO_PREALLOC);
+
+/// Work requests by process, device, queue and opcode.
+#[map]
+pub static WORK: HashMap<WorkKey, Work> = HashMap::with_max_entries(MAX_WORK, BPF_F_NO_PREALLOC);
+
 #[map]
 pub static WHOAMI: Array<Whoami> = Array::with_max_entries(1, 0);
 

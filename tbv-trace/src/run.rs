@@ -35,11 +35,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     let duration = begin.elapsed();
     let (hook, passed_over, known) = (tracer.hook(), tracer.passed_over().to_vec(), tracer.devices_known());
+    let driver_trace_abi = tracer.driver_trace_abi();
     let snapshot = tracer.stop()?;
     // Devices that came during the run are known now, those that went were known before.
     devices.extend(devices::list(root));
     let mut environment = Environment::read(root, hook, &passed_over, &devices);
     environment.devices_known = known;
+    environment.driver_trace_abi = driver_trace_abi;
     let words = args.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let code = status.code().unwrap_or_else(|| exit::SIGNALLED + status.signal().unwrap_or(0));
     let report = Report::new(&snapshot, environment, &devices).of_command(words, duration, code);

@@ -14,6 +14,8 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
     // Writing to a String cannot fail.
     let _ = header(&mut out, report);
     out.push_str(&table(report, iterations));
+    out.push_str(&work(report, iterations));
+    out.push_str(&completions(report));
     let _ = footer(&mut out, report, iterations);
     out
 }
@@ -42,20 +44,81 @@ fn table(report: &Report, iterations: Option<u64>) -> String {
     if report.calls.is_empty() {
         return "no calls into ib_uverbs\n".to_owned();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
     let mut head = vec!["PID", "COMM", "DEVICE", "VIA", "OPERATION", "CALLS", "ERRORS"];
     if iterations.is_some() {
         head.push("CALLS/ITER");
     }
     head.extend(["MIN", "P50", "P99", "MAX"]);
-    table.set_header(head);
     let mut calls: Vec<&Call> = report.calls.iter().collect();
     calls.sort_by(|a, b| (a.pid, &a.comm).cmp(&(b.pid, &b.comm)).then(b.count.cmp(&a.count)));
-    for call in calls {
-        table.add_row(row(call, iterations));
+    columns(head, calls.into_iter().map(|call| row(call, iterations)), 5)
+}
+
+/// Work requests of our own driver, or nothing.
+fn work(report: &Report, iterations: Option<u64>) -> String {
+    if report.work_requests.is_empty() {
+        return String::new();
     }
-    for column in table.column_iter_mut().skip(5) {
+    let mut head = vec!["PID", "DEVICE", "QUEUE", "WORK REQUEST", "POSTED", "SIGNALLED"];
+    head.extend(iterations.map(|_| "POSTED/ITER"));
+    let rows = report.work_requests.iter().map(|w| {
+        let mut row = vec![
+            w.pid.to_string(),
+            printable(&w.device),
+            w.queue.clone(),
+            w.opcode.clone(),
+            w.posted.to_string(),
+            w.signalled.to_string(),
+        ];
+        row.extend(iterations.map(|n| format!("{:.2}", w.posted as f64 / n as f64)));
+        row
+    });
+    format!("\n{}", columns(head, rows, 4))
+}
+
+/// Completion queues of our own driver, or nothing.
+fn completions(report: &Report) -> String {
+    if report.completions.is_empty() {
+        return String::new();
+    }
+    let head = vec![
+        "PID",
+        "DEVICE",
+        "CQ",
+        "ENTRIES",
+        "PRODUCED",
+        "CONSUMED",
+        "BY IOCTL",
+        "FAILED",
+        "OVERFLOWS",
+        "MOST AT ONCE",
+    ];
+    let rows = report.completions.iter().map(|c| {
+        vec![
+            c.pid.to_string(),
+            printable(&c.device),
+            format!("{}{}", c.cqn, if c.mapped { " (mapped)" } else { "" }),
+            c.entries.to_string(),
+            c.produced.to_string(),
+            c.consumed.to_string(),
+            c.consumed_by_ioctl.to_string(),
+            c.failed.to_string(),
+            c.overflows.to_string(),
+            c.occupancy_max.to_string(),
+        ]
+    });
+    format!("\n{}", columns(head, rows, 3))
+}
+
+/// A table whose columns from `numbers` on are aligned to the right.
+fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: usize) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(head);
+    rows.for_each(|row| {
+        table.add_row(row);
+    });
+    for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     for column in table.column_iter_mut() {

@@ -45,6 +45,23 @@ pub fn op_name(op: Op) -> Cow<'static, str> {
     }
 }
 
+/// The name of a send work request's opcode: `enum ib_uverbs_wr_opcode` without prefix.
+pub fn work_opcode_name(opcode: u32) -> Cow<'static, str> {
+    const NAMES: [&str; 7] = [
+        "RDMA_WRITE",
+        "RDMA_WRITE_WITH_IMM",
+        "SEND",
+        "SEND_WITH_IMM",
+        "RDMA_READ",
+        "ATOMIC_CMP_AND_SWP",
+        "ATOMIC_FETCH_AND_ADD",
+    ];
+    match NAMES.get(opcode as usize) {
+        Some(name) => (*name).into(),
+        None => format!("WR_{opcode:#x}").into(),
+    }
+}
+
 fn command_name(command: u16) -> Cow<'static, str> {
     match COMMANDS.iter().find(|row| row.0 == command) {
         Some(row) => row.1.into(),

@@ -1,0 +1,151 @@
+//! Work requests and completions, from the tracepoints of our own driver (trace system `tbv`,
+//! ABI 1; docs/tracepoints.md). Arguments are scalars, so nothing else is read.
+//!
+//! post_* run in the posting thread, the others wherever the driver is: they find their owner
+//! through the completion queue.
+
+use aya_ebpf::{
+    bindings::BPF_NOEXIST, helpers::bpf_get_current_pid_tgid, macros::raw_tracepoint,
+    programs::RawTracePointContext,
+};
+use tbv_common::*;
+
+use crate::{
+    atomic,
+    atomic::lost,
+    count::wanted,
+    maps::{CQS, WORK, config},
+};
+
+/// Whether events of process `tgid` count now.
+#[inline(always)]
+fn counts(tgid: u32) -> bool {
+    config().is_some_and(|config| config.state != State::Idle as u32 && wanted(config, tgid))
+}
+
+#[inline(always)]
+fn posted(ctx: &RawTracePointContext, queue: Queue) {
+    let tgid = (bpf_get_current_pid_tgid() >> 32) as u32;
+    if !counts(tgid) {
+        return;
+    }
+    let (device, opcode, signalled): (u32, u32, u32) = (ctx.arg(0), ctx.arg(4), ctx.arg(5));
+    let key = WorkKey { pid: tgid, device, queue: queue as u32, opcode };
+    if WORK.get_ptr(key).is_none() {
+        // Another CPU may be faster: then its entry serves.
+        let _ = WORK.insert(key, Work::default(), BPF_NOEXIST as u64);
+    }
+    let Some(work) = WORK.get_ptr_mut(key) else {
+        lost(Loss::WorkFull);
+        return;
+    };
+    // SAFETY: a live map value.
+    unsafe {
+        atomic::add(&raw mut (*work).posted, 1);
+        if signalled != 0 {
+            atomic::add(&raw mut (*work).signalled, 1);
+        }
+    }
+}
+
+/// `post_send(dev, qpn, seq, wr_id, opcode, signalled, length, num_sge)`.
+#[raw_tracepoint(tracepoint = "post_send")]
+pub fn post_send(ctx: RawTracePointContext) -> i32 {
+    posted(&ctx, Queue::Send);
+    0
+}
+
+/// `post_recv`, with the arguments of `post_send`.
+#[raw_tracepoint(tracepoint = "post_recv")]
+pub fn post_recv(ctx: RawTracePointContext) -> i32 {
+    posted(&ctx, Queue::Receive);
+    0
+}
+
+/// `cq_create(dev, cqn, pid, cqe, mapped)`.
+#[raw_tracepoint(tracepoint = "cq_create")]
+pub fn cq_create(ctx: RawTracePointContext) -> i32 {
+    let pid: u32 = ctx.arg(2);
+    if !counts(pid) {
+        return 0;
+    }
+    let key = CqKey { device: ctx.arg(0), cqn: ctx.arg(1) };
+    let cq = Cq { pid, entries: ctx.arg(3), mapped: ctx.arg(4), ..Cq::default() };
+    if CQS.insert(key, cq, BPF_NOEXIST as u64).is_err() {
+        lost(Loss::CqsFull);
+    }
+    0
+}
+
+#[inline(always)]
+fn cq(ctx: &RawTracePointContext, cqn: usize) -> Option<*mut Cq> {
+    CQS.get_ptr_mut(CqKey { device: ctx.arg(0), cqn: ctx.arg(cqn) })
+}
+
+/// Keeps the totals that the event carries. Both only grow, whatever the order of events.
+///
+/// # Safety
+/// `cq` is a live map value.
+#[inline(always)]
+unsafe fn totals(cq: *mut Cq, produced: u64, consumed: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        atomic::extreme(&raw mut (*cq).produced, produced, |new, old| new > old);
+        atomic::extreme(&raw mut (*cq).consumed, consumed, |new, old| new > old);
+    }
+}
+
+/// `cq_push(dev, qpn, seq, wr_id, opcode, signalled, cqn, status, byte_len, produced, consumed)`.
+#[raw_tracepoint(tracepoint = "cq_push")]
+pub fn cq_push(ctx: RawTracePointContext) -> i32 {
+    let Some(cq) = cq(&ctx, 6) else { return 0 };
+    let (status, produced, consumed): (u32, u64, u64) = (ctx.arg(7), ctx.arg(9), ctx.arg(10));
+    // SAFETY: a live map value.
+    unsafe {
+        atomic::add(&raw mut (*cq).pushed, 1);
+        if status != 0 {
+            atomic::add(&raw mut (*cq).failed, 1);
+        }
+        let occupancy = produced.wrapping_sub(consumed);
+        atomic::extreme(&raw mut (*cq).occupancy_max, occupancy, |new, old| new > old);
+        totals(cq, produced, consumed);
+    }
+    0
+}
+
+/// `cq_poll(dev, cqn, asked, returned, produced, consumed)`, once per poll, empty ones too.
+#[raw_tracepoint(tracepoint = "cq_poll")]
+pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
+    let Some(cq) = cq(&ctx, 1) else { return 0 };
+    let returned: u32 = ctx.arg(3);
+    // SAFETY: a live map value.
+    unsafe {
+        atomic::add(&raw mut (*cq).consumed_by_ioctl, returned as u64);
+        totals(cq, ctx.arg(4), ctx.arg(5));
+    }
+    0
+}
+
+/// `cq_overflow(dev, cqn, qpn, seq, wr_id, produced, consumed, overflows)`.
+#[raw_tracepoint(tracepoint = "cq_overflow")]
+pub fn cq_overflow(ctx: RawTracePointContext) -> i32 {
+    let Some(cq) = cq(&ctx, 1) else { return 0 };
+    // SAFETY: a live map value.
+    unsafe {
+        atomic::add(&raw mut (*cq).overflows, 1);
+        totals(cq, ctx.arg(5), ctx.arg(6));
+    }
+    0
+}
+
+/// `cq_destroy(dev, cqn, produced, consumed)`.
+#[raw_tracepoint(tracepoint = "cq_destroy")]
+pub fn cq_destroy(ctx: RawTracePointContext) -> i32 {
+    let Some(cq) = cq(&ctx, 1) else { return 0 };
+    // SAFETY: a live map value.
+    unsafe {
+        (*cq).destroyed = 1;
+        totals(cq, ctx.arg(2), ctx.arg(3));
+    }
+    0
+}
