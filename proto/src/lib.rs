@@ -1,7 +1,7 @@
 //! The contract between `thunderbolt_ibverbs.ko` and user space.
 //!
-//! Mirrors the C headers beside this crate, which the kernel module includes. `tests/layout.rs` compiles them
-//! and holds every size, offset and constant against this mirror.
+//! Mirrors the C headers beside this crate, which the kernel module includes. `tests/layout.rs` has
+//! a C compiler hold every size, offset and constant against this mirror.
 
 #![no_std]
 
