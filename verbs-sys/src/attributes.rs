@@ -35,10 +35,22 @@ pub const IBV_QP_MAX_DEST_RD_ATOMIC: c_uint = 1 << 17;
 pub const IBV_QP_CAP: c_uint = 1 << 19;
 pub const IBV_QP_DEST_QPN: c_uint = 1 << 20;
 
+/// A completion queue overflowed.
+pub const IBV_EVENT_CQ_ERR: c_uint = 0;
+
 pub const IBV_PORT_ACTIVE: c_uint = 4;
 
 pub const IBV_LINK_LAYER_INFINIBAND: u8 = 1;
 pub const IBV_LINK_LAYER_ETHERNET: u8 = 2;
+
+/// Something that happened to a device or an object of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ibv_async_event {
+    /// The CQ, QP or SRQ, or in its first bytes a port number; a union in C.
+    pub element: *mut c_void,
+    pub event_type: c_uint,
+}
 
 /// A GID, bytes as on the wire.
 pub type ibv_gid = [u8; 16];

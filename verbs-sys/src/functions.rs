@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::{
-    gid_words, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_mr, ibv_pd,
-    ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    gid_words, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_mr,
+    ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
 };
 
 // The run-time name, so that building needs no development package.
@@ -39,5 +39,7 @@ unsafe extern "C" {
         init_attr: *mut ibv_qp_init_attr,
     ) -> c_int;
     pub fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int;
+    pub fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
+    pub fn ibv_ack_async_event(event: *mut ibv_async_event);
     pub fn ibv_wc_status_str(status: c_uint) -> *const c_char;
 }

@@ -66,6 +66,7 @@ fn attributes() {
             fw_ver, node_guid, max_mr_size, vendor_id, vendor_part_id, max_qp, max_qp_wr, max_sge, max_cqe,
             max_pkeys, local_ca_ack_delay, phys_port_cnt,
         }))
+        .all(layout!(ibv_async_event as "struct ibv_async_event" { element, event_type }))
         .all(layout!(ibv_ah_attr as "struct ibv_ah_attr" {
             grh, dlid, sl, src_path_bits, static_rate, is_global, port_num,
         }))
@@ -156,6 +157,7 @@ fn constants() {
         IBV_QP_MAX_DEST_RD_ATOMIC,
         IBV_QP_CAP,
         IBV_QP_DEST_QPN,
+        IBV_EVENT_CQ_ERR,
         IBV_PORT_ACTIVE,
         IBV_LINK_LAYER_INFINIBAND,
         IBV_LINK_LAYER_ETHERNET,
