@@ -134,8 +134,6 @@ static struct tbv_cable *create_cable(unsigned int number)
 		if (err)
 			goto err_free;
 	}
-	for (i = 0; i < 2; i++)
-		tbv_dev_set_link(cable->dev[i], true);
 	err = register_end(cable, 0);
 	if (err)
 		goto err_free;

@@ -126,11 +126,18 @@ void tbv_dev_free(struct tbv_dev *dev)
 	ib_dealloc_device(&dev->ibdev);
 }
 
+/* The link is up. */
 int tbv_dev_register(struct tbv_dev *dev)
 {
+	int err;
+
+	dev->link_up = true;
 	/* No DMA device: memory regions are copied by the CPU. */
-	return ib_register_device(&dev->ibdev, USB4_RDMA_DEVICE_NAME_FORMAT,
-				  NULL);
+	err = ib_register_device(&dev->ibdev, USB4_RDMA_DEVICE_NAME_FORMAT,
+				 NULL);
+	if (!err)
+		tbv_dev_set_link(dev, true);
+	return err;
 }
 
 void tbv_dev_unregister(struct tbv_dev *dev)
@@ -138,6 +145,7 @@ void tbv_dev_unregister(struct tbv_dev *dev)
 	ib_unregister_device(&dev->ibdev);
 }
 
+/* Only while registered: clients get to know. */
 void tbv_dev_set_link(struct tbv_dev *dev, bool up)
 {
 	struct ib_event event = {

@@ -46,7 +46,7 @@
 #define TBV_MAX_MR		65536
 #define TBV_MAX_MR_SIZE		BIT_ULL(40)
 #define TBV_MAX_CQ		4096
-#define TBV_MAX_CQE		(1 << 17)
+#define TBV_MAX_CQE		131072
 #define TBV_MAX_QP		4096
 #define TBV_MAX_QP_WR		8192
 #define TBV_MAX_SGE		16

@@ -38,7 +38,7 @@
 #define TBV_FRAME_SIZE		4096
 #define TBV_WIRE_HDR_SIZE	64
 #define TBV_WIRE_MAX_PAYLOAD	(TBV_FRAME_SIZE - TBV_WIRE_HDR_SIZE)
-#define TBV_WIRE_MAX_MSG	(1u << 30)
+#define TBV_WIRE_MAX_MSG	0x40000000u
 #define TBV_WIRE_24BIT		0xffffffu
 
 enum tbv_wire_opcode {
