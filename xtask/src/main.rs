@@ -1,1 +1,56 @@
-fn main() {}
+//! Everything a person or CI types to work on tbv: `cargo xtask --help`.
+
+mod build;
+mod kernels;
+mod paths;
+mod process;
+mod setup;
+mod vm;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Work on tbv: set up, build, boot a VM, test", after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  cargo xtask setup                          install what this machine lacks
+  cargo xtask build                          build the workspace with its eBPF programs
+  cargo xtask vm -- uname -r                 run a command as root in a guest
+  cargo xtask vm -it -- bash                 look around in a guest";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what building and testing needs and this machine lacks
+    Setup(setup::Args),
+    /// Build the workspace, eBPF programs included
+    Build(build::Args),
+    /// Run a command as root in a virtual machine that sees this machine's files
+    Vm(vm::Args),
+    /// Print the folder of kernel headers that out-of-tree modules are built against
+    KernelDir(kernels::Args),
+}
+
+fn main() -> ExitCode {
+    let (result, failed) = match Cli::parse().command {
+        Command::Setup(args) => (setup::run(&args), 1),
+        Command::Build(args) => (build::run(&args), 1),
+        Command::KernelDir(args) => (kernels::print_dir(&args), 1),
+        Command::Vm(args) => match vm::run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => (Err(error), vm::EXIT_RUNNER),
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(failed)
+        }
+    }
+}

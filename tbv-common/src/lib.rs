@@ -1,0 +1,13 @@
+//! Types that the eBPF programs and user space share: what an operation is, the map
+//! layouts, the histogram buckets and the loss counters.
+#![no_std]
+
+pub mod histogram;
+pub mod loss;
+pub mod maps;
+pub mod op;
+
+pub use histogram::Bucket;
+pub use loss::Loss;
+pub use maps::*;
+pub use op::{Entry, Op};

@@ -1,0 +1,37 @@
+//! Every way to lose or misjudge a call that the eBPF programs can see, each with a counter.
+
+/// Index into the loss map. User space adds what the kernel itself counts (recursion and
+/// kretprobe misses) and what is still in flight.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A call whose process/operation row could not be created: the row map is full.
+    RowsFull = 0,
+    /// A call counted in its row but in no histogram: no histogram slot was free.
+    HistogramsFull = 1,
+    /// A call that could not be followed: the thread map is full.
+    ThreadsFull = 2,
+    /// A process that could not be described: the process map is full.
+    ProcessesFull = 3,
+    /// An entry whose return was never seen, found when its thread entered again or ended.
+    UnmatchedEntry = 4,
+    /// A return whose entry was not seen: the call was running when tracing began.
+    UnmatchedReturn = 5,
+    /// A call that seemed to end before it began. It is counted; its latency is not.
+    BackwardClock = 6,
+    /// A failed call whose errno could not be recorded: the errno map is full.
+    ErrnosFull = 7,
+    /// A new process that could not be followed: the target map is full.
+    TargetsFull = 8,
+    /// min or max may be off: too many CPUs raced for them.
+    ExtremesRaced = 9,
+    /// A call on a device file that could not be looked at, and so may have been missed.
+    FileUnreadable = 10,
+    /// An event for the stream that did not fit the ring buffer.
+    RingFull = 11,
+}
+
+impl Loss {
+    /// Number of counters.
+    pub const COUNT: u32 = 12;
+}

@@ -1,0 +1,131 @@
+//! A raw uverbs client: it sends well-formed and malformed calls to a uverbs device and prints, as one
+//! JSON object a line, exactly what it sent and what came back:
+//! `{"pid", "entry", "op", "errno", "count"}`, with errno `null` for success.
+
+mod cases;
+mod memory;
+mod request;
+mod tally;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use cases::Case;
+use clap::Parser;
+use tally::Tally;
+
+/// Sends raw calls to a uverbs device and says exactly which.
+#[derive(Parser)]
+struct Arguments {
+    /// Device file.
+    #[arg(long, default_value = "/dev/infiniband/uverbs0")]
+    device: String,
+    /// Driver id for the headers; the default is RDMA_DRIVER_RXE.
+    #[arg(long, default_value_t = 14)]
+    driver: u32,
+    /// Names of the cases to send, in this order; all if empty.
+    #[arg(long, value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Prints the names of the cases.
+    #[arg(long)]
+    list: bool,
+    /// How often each thread sends every case.
+    #[arg(long, default_value_t = 1)]
+    count: u64,
+    /// Sends as fast as it can for this long, instead of --count times.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Threads of each process.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Processes; with more than one, the first only starts the others.
+    #[arg(long, default_value_t = 1)]
+    procs: usize,
+    /// A process kills itself by SIGKILL when one of its threads has sent this many calls.
+    #[arg(long)]
+    kill_after: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("uverbs-raw: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let all = cases::all(arguments.driver)?;
+    if arguments.list {
+        all.iter().for_each(|case| println!("{}", case.name));
+        return Ok(());
+    }
+    let find = |name: &String| {
+        all.iter().find(|case| case.name == name).with_context(|| format!("no case '{name}': see --list"))
+    };
+    let chosen: Vec<&Case> = match arguments.cases.as_slice() {
+        [] => all.iter().collect(),
+        names => names.iter().map(find).collect::<Result<_>>()?,
+    };
+    if arguments.procs == 1 {
+        return process(arguments, &chosen);
+    }
+    let mut children = Vec::new();
+    for _ in 0..arguments.procs {
+        // SAFETY: this process has one thread, so the child may do what it likes.
+        match unsafe { libc::fork() } {
+            0 => return process(arguments, &chosen),
+            -1 => return Err(std::io::Error::last_os_error()).context("fork"),
+            child => children.push(child),
+        }
+    }
+    for child in children {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        ensure!(waited == child && status == 0, "child {child}: status {status}");
+    }
+    Ok(())
+}
+
+/// What one process sends and prints.
+fn process(arguments: &Arguments, cases: &[&Case]) -> Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(&arguments.device);
+    let file = file.with_context(|| arguments.device.clone())?;
+    let mut tally = Tally::default();
+    tally.send(&cases::get_context(arguments.driver), &file)?;
+    let threads: Vec<Tally> = std::thread::scope(|scope| {
+        let started: Vec<_> =
+            (0..arguments.threads).map(|_| scope.spawn(|| thread(arguments, cases, &file))).collect();
+        started
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?)
+            .collect::<Result<_>>()
+    })?;
+    threads.into_iter().for_each(|other| tally.add(other));
+    std::io::stdout().write_all(tally.to_json_lines().as_bytes()).context("stdout")
+}
+
+fn thread(arguments: &Arguments, cases: &[&Case], file: &File) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let end = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut sent = 0;
+    let mut rounds = 0;
+    while end.map_or(rounds < arguments.count, |end| Instant::now() < end) {
+        for case in cases {
+            tally.send(case, file)?;
+            sent += 1;
+            if Some(sent) == arguments.kill_after {
+                // SAFETY: neither function touches memory.
+                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            }
+        }
+        rounds += 1;
+    }
+    Ok(tally)
+}

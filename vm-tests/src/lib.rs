@@ -1,0 +1,12 @@
+//! What the tests inside the virtual machine share: a software RDMA device, running commands with
+//! a time limit, what strace saw, and what tbv-trace reports.
+
+pub mod calls;
+pub mod command;
+pub mod kernel;
+pub mod perftest;
+pub mod report;
+pub mod rxe;
+pub mod strace;
+pub mod strace_line;
+mod write_command;

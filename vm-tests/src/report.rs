@@ -1,0 +1,73 @@
+//! Running tbv-trace and reading its JSON report.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::calls::{Call, Counts};
+use crate::command::{self, Output};
+
+/// A report as written by `tbv-trace run -f json`.
+pub struct Report {
+    /// Calls by process, entry point, operation and errno.
+    pub calls: Counts,
+    /// The whole of it.
+    pub json: Value,
+}
+
+impl Report {
+    /// Reads a report file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let json: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        ensure!(json["schema_version"] == 1, "schema_version is {}", json["schema_version"]);
+        let mut calls = Counts::new();
+        for row in json["calls"].as_array().context("no calls")? {
+            add(&mut calls, row).with_context(|| row.to_string())?;
+        }
+        Ok(Report { calls, json })
+    }
+
+    /// The name of the hook that was used.
+    pub fn hook(&self) -> &str {
+        self.json["environment"]["hook"].as_str().unwrap_or_default()
+    }
+
+    /// All losses together.
+    pub fn lost(&self) -> Result<u64> {
+        self.json["loss"]["total"].as_u64().context("no loss.total")
+    }
+}
+
+fn add(calls: &mut Counts, row: &Value) -> Result<()> {
+    let text =
+        |field: &str| Ok::<_, anyhow::Error>(row[field].as_str().context(field.to_owned())?.to_owned());
+    let (entry, op) = (text("entry")?, text("op")?);
+    let pid = u32::try_from(row["pid"].as_u64().context("pid")?)?;
+    ensure!(matches!(entry.as_str(), "ioctl" | "write"), "entry");
+    ensure!(text("device")?.starts_with("uverbs"), "device");
+    let mut succeeded = row["count"].as_u64().context("count")?;
+    for (errno, count) in row["errors"].as_object().context("errors")? {
+        let count = count.as_u64().context("errors")?;
+        succeeded = succeeded.checked_sub(count).context("more errors than calls")?;
+        let call = Call { pid, entry: entry.clone(), op: op.clone(), errno: Some(errno.clone()) };
+        *calls.entry(call).or_default() += count;
+    }
+    if succeeded > 0 {
+        *calls.entry(Call { pid, entry, op, errno: None }).or_default() += succeeded;
+    }
+    Ok(())
+}
+
+/// `tbv-trace run` with `options` on `words`; its report and what the command left.
+pub fn run(options: &[&str], words: &[&str], limit: Duration) -> Result<(Report, Output)> {
+    let path = std::env::temp_dir().join("tbv-report.json");
+    let _ = std::fs::remove_file(&path);
+    let file = path.to_string_lossy();
+    let all = [&["tbv-trace", "run", "-f", "json", "-o", &file], options, &["--"], words].concat();
+    let output = command::run(&all, limit)?;
+    let report = Report::read(&path).with_context(|| format!("exit {}: {}", output.code(), output.stderr))?;
+    Ok((report, output))
+}

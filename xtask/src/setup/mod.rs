@@ -1,0 +1,49 @@
+//! `cargo xtask setup`: installs what a machine lacks. Safe to run again.
+
+mod apt;
+pub(crate) mod ebpf;
+pub(crate) mod kernel;
+mod packages;
+mod sources;
+
+use std::fs::{self, File};
+
+use anyhow::{Context, Result};
+
+use crate::{kernels, paths};
+
+#[derive(clap::Args)]
+#[command(after_help = "Packages go to the system and need root. All else goes to a cache: $TBV_CACHE, \
+                        $XDG_CACHE_HOME/tbv or ~/.cache/tbv.\n\nExamples:\n  cargo xtask setup\n  \
+                        TBV_CACHE=/var/cache/tbv cargo xtask setup")]
+pub(crate) struct Args {
+    /// Also set up this kernel version [default: the newest that suits]
+    #[arg(long)]
+    kernel: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    packages::install()?;
+    ebpf::install()?;
+    let kernel = kernels::choose(args.kernel.as_deref())?;
+    say(&format!("kernel: {} is there", kernel.version));
+    Ok(())
+}
+
+/// Tells what setup is doing.
+fn say(what: &str) {
+    eprintln!("setup: {what}");
+}
+
+/// Keeps two setups from writing the cache at once; released when dropped.
+fn lock() -> Result<File> {
+    let dir = paths::cache()?;
+    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}; set TBV_CACHE", dir.display()))?;
+    let path = dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    if file.try_lock().is_err() {
+        say("waiting for another setup to finish");
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    }
+    Ok(file)
+}
