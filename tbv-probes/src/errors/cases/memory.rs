@@ -1,4 +1,6 @@
 //! Memory that a request must not use.
+//!
+//! What is tolerated is what rdma_rxe of Linux 6.12 answers.
 
 use tbv_verbs_sys as sys;
 
@@ -60,7 +62,7 @@ fn refused_send(
     let received = to.qp().receive_cq().wait(stage.quiet)?;
     let unchanged = to.region().read(0..4096)? == before;
     Ok(vec![
-        Step::status("send", sent.as_ref(), sys::IBV_WC_LOC_PROT_ERR),
+        Step::status("send", sent.as_ref(), sys::IBV_WC_LOC_PROT_ERR).or_status(sys::IBV_WC_WR_FLUSH_ERR),
         Step::status("next send", next.as_ref(), sys::IBV_WC_WR_FLUSH_ERR),
         Step::new("peer's receive", Outcome::of(received.as_ref()), Outcome::Pending),
         Step::new("peer's memory unchanged", Outcome::Number(unchanged.into()), Outcome::Number(1)),
@@ -149,8 +151,9 @@ fn recv_too_small(stage: &Stage) -> Result<Vec<Step>, Error> {
     let unchanged = to.region().read(63..4096)? == before;
     Ok(vec![
         Step::status("receive", received.as_ref(), sys::IBV_WC_LOC_LEN_ERR)
-            .or_status(sys::IBV_WC_REM_INV_REQ_ERR),
-        Step::status("send", sent.as_ref(), sys::IBV_WC_REM_INV_REQ_ERR),
+            .or_status(sys::IBV_WC_REM_INV_REQ_ERR)
+            .or_status(sys::IBV_WC_LOC_QP_OP_ERR),
+        Step::status("send", sent.as_ref(), sys::IBV_WC_REM_INV_REQ_ERR).or_status(sys::IBV_WC_REM_OP_ERR),
         Step::new(
             "memory behind the receive unchanged",
             Outcome::Number(unchanged.into()),
