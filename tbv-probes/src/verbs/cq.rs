@@ -54,21 +54,13 @@ impl Cq {
 
     /// Waits for the next completion; `None` if there is none for so long.
     pub fn wait(&self, patience: Duration) -> Result<Option<Completion>, Error> {
-        let start = Instant::now();
-        let mut polls: u32 = 0;
+        let mut idle = Idle::new(patience);
         loop {
             if let Some(completion) = self.poll(1)?.pop() {
                 return Ok(Some(completion));
             }
-            if start.elapsed() >= patience {
+            if idle.is_over(false) {
                 return Ok(None);
-            }
-            // The device may need this CPU: a driver in software does.
-            polls = polls.saturating_add(1);
-            if polls < 64 {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(Duration::from_micros(50));
             }
         }
     }
@@ -88,5 +80,50 @@ impl Drop for Cq {
     fn drop(&mut self) {
         // SAFETY: queue pairs that use it held a reference.
         unsafe { sys::ibv_destroy_cq(self.raw) };
+    }
+}
+
+/// How long nothing has happened in a polling loop.
+pub struct Idle {
+    patience: Duration,
+    since: Instant,
+    polls: u32,
+}
+
+impl Idle {
+    pub fn new(patience: Duration) -> Self {
+        Self { patience, since: Instant::now(), polls: 0 }
+    }
+
+    /// Told whether the last round brought anything; lets others run if not. Whether patience is over.
+    pub fn is_over(&mut self, progress: bool) -> bool {
+        if progress {
+            *self = Self::new(self.patience);
+            return false;
+        }
+        // The device may need this CPU: a driver in software does.
+        self.polls = self.polls.saturating_add(1);
+        if self.polls < 64 {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        self.since.elapsed() >= self.patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_renews_patience() {
+        let mut idle = Idle::new(Duration::from_millis(20));
+        assert!(!idle.is_over(false));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!idle.is_over(true));
+        assert!(!idle.is_over(false));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(idle.is_over(false));
     }
 }

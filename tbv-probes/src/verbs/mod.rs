@@ -8,7 +8,7 @@ mod qp;
 mod work;
 
 pub use context::{Address, Addressing, Context, Event, Pd};
-pub use cq::Cq;
+pub use cq::{Cq, Idle};
 pub use error::{Error, errno_name, status_name};
 pub use memory::{Mr, Region};
 pub use qp::{Connection, Limits, Qp};

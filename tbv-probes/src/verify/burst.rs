@@ -4,7 +4,10 @@ use tbv_verbs_sys as sys;
 
 use super::{Layout, Message};
 use crate::random::Random;
-use crate::verbs::{Completion, Error, Mr, Qp, Receive, Send, status_name};
+use crate::verbs::{Completion, Cq, Error, Mr, Qp, Receive, Send, status_name};
+
+/// Highest offset at which the first message of a burst may start.
+pub(super) const MAX_START: usize = 4200;
 
 /// A message in memory, with what both windows must look like afterwards.
 struct Placed {
@@ -33,8 +36,8 @@ impl<'a> Burst<'a> {
         messages: Vec<Message>,
     ) -> Result<Self, Error> {
         // Any offset is as good as another: let alignment be chance.
-        let mut source_end = random.within(0..=4200);
-        let mut target_end = random.within(0..=4200);
+        let mut source_end = random.within(0..=MAX_START);
+        let mut target_end = random.within(0..=MAX_START);
         let mut placed = Vec::new();
         for message in messages {
             let mut data = vec![0; message.bytes];
@@ -99,8 +102,8 @@ impl<'a> Burst<'a> {
     }
 
     /// The queues on which they are due.
-    pub(super) fn qps(&self) -> [&'a Qp; 2] {
-        [self.from.0, self.to.0]
+    pub(super) fn queues(&self) -> [&'a Cq; 2] {
+        [self.from.0.send_cq(), self.to.0.receive_cq()]
     }
 
     /// Checks the n-th send completion.
@@ -108,8 +111,8 @@ impl<'a> Burst<'a> {
         let Some(placed) = self.placed.iter().filter(|p| p.message.signaled).nth(n) else {
             return Err(Error::Wrong(format!("a send completion too many: {got:?}")));
         };
-        check("wr_id of a send", placed.id, got.wr_id)?;
         check_status("send", got)?;
+        check("wr_id of a send", placed.id, got.wr_id)?;
         check("opcode of a send", sys::IBV_WC_SEND, got.opcode)?;
         check("qp_num of a send", self.from.0.number(), got.qp_num)
     }
@@ -119,8 +122,8 @@ impl<'a> Burst<'a> {
         let Some(placed) = self.placed.get(n) else {
             return Err(Error::Wrong(format!("a receive completion too many: {got:?}")));
         };
-        check("wr_id of a receive", placed.id, got.wr_id)?;
         check_status("receive", got)?;
+        check("wr_id of a receive", placed.id, got.wr_id)?;
         check("opcode of a receive", sys::IBV_WC_RECV, got.opcode)?;
         check("qp_num of a receive", self.to.0.number(), got.qp_num)?;
         check("byte_len of a receive", placed.data.len() as u64, u64::from(got.byte_len))?;
@@ -132,8 +135,10 @@ impl<'a> Burst<'a> {
     pub(super) fn check_memory(&self) -> Result<u64, Error> {
         for placed in &self.placed {
             let length = placed.data.len();
-            compare("sender's memory", self.from.1, &placed.source, &placed.source_image, length)?;
-            compare("receiver's memory", self.to.1, &placed.target, &placed.target_image, length)?;
+            let source = self.from.1.region().read(placed.source.window.clone())?;
+            let target = self.to.1.region().read(placed.target.window.clone())?;
+            compare("sender's memory", &placed.source, &placed.source_image, &source, length)?;
+            compare("receiver's memory", &placed.target, &placed.target_image, &target, length)?;
         }
         Ok(self.placed.iter().map(|p| p.data.len() as u64).sum())
     }
@@ -154,13 +159,42 @@ fn check_status(what: &str, got: &Completion) -> Result<(), Error> {
     Err(Error::Wrong(format!("a {what} completed with {status} (vendor error {vendor:#x})")))
 }
 
-fn compare(what: &str, mr: &Mr, layout: &Layout, expected: &[u8], length: usize) -> Result<(), Error> {
-    let got = mr.region().read(layout.window.clone())?;
-    let Some(at) = expected.iter().zip(&got).position(|(a, b)| a != b) else { return Ok(()) };
-    let differing = expected.iter().zip(&got).filter(|(a, b)| a != b).count();
+fn compare(what: &str, layout: &Layout, expected: &[u8], got: &[u8], length: usize) -> Result<(), Error> {
+    let Some(at) = expected.iter().zip(got).position(|(a, b)| a != b) else { return Ok(()) };
+    let differing = expected.iter().zip(got).filter(|(a, b)| a != b).count();
     let (byte, wanted, found) = (layout.describe(layout.window.start + at, length), expected[at], got[at]);
     Err(Error::Wrong(format!(
         "{what}: {byte} is {found:#04x}, expected {wanted:#04x} ({differing} bytes differ, layout {:?})",
         layout.pieces
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_byte_is_found_and_named() {
+        let layout = Layout { window: 10..20, pieces: vec![11..13, 15..18] };
+        let expected = *b".ab..cde..";
+        assert_eq!(compare("memory", &layout, &expected, &expected, 5), Ok(()));
+        for at in 0..expected.len() {
+            let mut got = expected;
+            got[at] ^= 1;
+            let error = compare("memory", &layout, &expected, &got, 5).unwrap_err().to_string();
+            assert!(
+                error.contains(&layout.describe(10 + at, 5)) && error.contains("1 bytes differ"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn fields_and_status_are_judged() {
+        assert_eq!(check("qp_num", 1, 1), Ok(()));
+        assert!(check("qp_num", 1, 0x1f).is_err_and(|e| e.to_string() == "qp_num: expected 1, got 1f"));
+        let failed = Completion { status: sys::IBV_WC_RETRY_EXC_ERR, ..Completion::default() };
+        assert!(check_status("send", &failed).is_err_and(|e| e.to_string().contains("RETRY_EXC_ERR")));
+        assert_eq!(check_status("send", &Completion::default()), Ok(()));
+    }
 }

@@ -17,6 +17,11 @@ pub struct Layout {
 const GUARD: usize = 96;
 
 impl Layout {
+    /// Most bytes that the window of a message takes.
+    pub fn most(bytes: usize, pieces: usize) -> usize {
+        bytes + (pieces + 1) * GUARD
+    }
+
     /// Distributes `bytes` over up to `pieces` pieces, from `start` on, with gaps and alignments by chance.
     pub fn random(random: &mut Random, start: usize, bytes: usize, pieces: usize) -> Self {
         let pieces = pieces.clamp(1, bytes.max(1));
@@ -91,6 +96,7 @@ mod tests {
                     end = piece.end;
                 }
                 assert!(layout.window.end > end, "no guard at the end");
+                assert!(layout.window.len() <= Layout::most(bytes, pieces));
             }
         }
     }

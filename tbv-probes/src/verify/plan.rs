@@ -21,6 +21,9 @@ impl Message {
     }
 }
 
+/// Most bytes of [`Message::spare`].
+pub(super) const MAX_SPARE: usize = 300;
+
 /// A message by chance.
 pub fn random_message(
     random: &mut Random,
@@ -32,7 +35,7 @@ pub fn random_message(
         bytes: random.logarithmic(max_bytes),
         send_pieces: random.within(1..=send_sges),
         receive_pieces: random.within(1..=receive_sges),
-        spare: if random.chance(2) { 0 } else { random.within(1..=300) },
+        spare: if random.chance(2) { 0 } else { random.within(1..=MAX_SPARE) },
         immediate: random.chance(2).then(|| random.word() as u32),
         signaled: random.chance(2),
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::burst::Burst;
-use super::{Message, random_message, sweep_sizes};
+use super::burst::{Burst, MAX_START};
+use super::plan::MAX_SPARE;
+use super::{Layout, Message, random_message, sweep_sizes};
 use crate::pair::{self, Endpoint, Ports, Shape};
 use crate::random::Random;
-use crate::verbs::{Connection, Error, Limits, Mr, Region};
+use crate::verbs::{Connection, Error, Idle, Limits, Mr, Region};
 use tbv_verbs_sys::IBV_ACCESS_LOCAL_WRITE;
 
 /// What is to be checked.
@@ -49,8 +50,12 @@ struct Side {
     limits: Limits,
 }
 
-/// Alignment and guards of a full burst's messages.
-const SLACK: usize = 64 * 1024;
+/// Bytes for the larger of one message of the sweep and a full burst by chance, guards included.
+fn memory(settings: &Settings) -> usize {
+    let sweep = Layout::most(settings.max_bytes, 1);
+    let message = Layout::most(settings.random_bytes + MAX_SPARE, settings.max_sges);
+    MAX_START + sweep.max(settings.depth * message)
+}
 
 impl Runner {
     pub fn new(ports: &Ports, mut settings: Settings, seed: u64) -> Result<Self, Error> {
@@ -70,8 +75,7 @@ impl Runner {
         let shape = Shape { limits, send_cq_entries: entries, receive_cq_entries: entries };
         let [first, second] = pair::connected(ports, shape, Connection::default())?;
         let side = |endpoint: Endpoint| {
-            let size = settings.max_bytes.max(settings.depth * settings.random_bytes) + SLACK;
-            let register = |access| Mr::new(&endpoint.pd, &Region::new(size)?, access);
+            let register = |access| Mr::new(&endpoint.pd, &Region::new(memory(&settings))?, access);
             // A source needs no permission to be written.
             let (source, target) = (register(0)?, register(IBV_ACCESS_LOCAL_WRITE)?);
             Ok::<_, Error>(Side { source, target, endpoint, limits })
@@ -150,28 +154,43 @@ impl Runner {
         for burst in &bursts {
             burst.post_sends(self.random.chance(2))?;
         }
+        self.collect(&bursts)?;
         for burst in &bursts {
             let [sends, receives] = burst.due();
-            let [from, to] = burst.qps();
-            let wait = |what, n, due, queue: &crate::verbs::Cq| match queue.wait(self.settings.patience)? {
-                Some(completion) => Ok(completion),
-                None => Err(Error::Timeout(format!(
-                    "no {what} completion for {:?}: {n} of {due} came",
-                    self.settings.patience
-                ))),
-            };
-            for n in 0..receives {
-                burst.check_receive(n, &wait("receive", n, receives, to.receive_cq())?)?;
-            }
-            for n in 0..sends {
-                burst.check_send(n, &wait("send", n, sends, from.send_cq())?)?;
-            }
             self.totals.bytes += burst.check_memory()?;
             self.totals.messages += receives as u64;
             self.totals.receive_completions += receives as u64;
             self.totals.send_completions += sends as u64;
         }
         self.nothing_left()
+    }
+
+    /// Takes and checks all completions that are due. Watching sends and receives together tells an error at once.
+    fn collect(&self, bursts: &[Burst]) -> Result<(), Error> {
+        let mut taken = vec![[0; 2]; bursts.len()];
+        let mut idle = Idle::new(self.settings.patience);
+        while bursts.iter().zip(&taken).any(|(burst, taken)| *taken != burst.due()) {
+            let mut progress = false;
+            for (burst, taken) in bursts.iter().zip(&mut taken) {
+                let ([sends, receives], due) = (burst.queues(), burst.due());
+                for completion in sends.poll(due[0] - taken[0])? {
+                    burst.check_send(taken[0], &completion)?;
+                    (taken[0], progress) = (taken[0] + 1, true);
+                }
+                for completion in receives.poll(due[1] - taken[1])? {
+                    burst.check_receive(taken[1], &completion)?;
+                    (taken[1], progress) = (taken[1] + 1, true);
+                }
+            }
+            if idle.is_over(progress) {
+                let patience = self.settings.patience;
+                let due: Vec<_> = bursts.iter().map(Burst::due).collect();
+                return Err(Error::Timeout(format!(
+                    "no completion for {patience:?}; [sends, receives] completed {taken:?} of {due:?}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// No queue may hold a completion that nobody waits for.
