@@ -89,6 +89,12 @@ impl Step {
         self
     }
 
+    #[must_use]
+    pub fn or_pending(mut self) -> Self {
+        self.tolerated.push(Outcome::Pending);
+        self
+    }
+
     pub fn verdict(&self, strict: bool) -> Verdict {
         if self.got == self.expected {
             Verdict::Right

@@ -187,7 +187,8 @@ fn post_in_error(stage: &Stage) -> Result<Vec<Step>, Error> {
         Step::new("posting a send", Outcome::errno(&send), Outcome::Errno(0)),
         Step::new("posting a receive", Outcome::errno(&receive), Outcome::Errno(0)),
         Step::status("send", sent.as_ref(), sys::IBV_WC_WR_FLUSH_ERR),
-        Step::status("receive", received.as_ref(), sys::IBV_WC_WR_FLUSH_ERR),
+        // rdma_rxe of Linux 6.12 forgets it if its responder has nothing else to do.
+        Step::status("receive", received.as_ref(), sys::IBV_WC_WR_FLUSH_ERR).or_pending(),
     ])
 }
 
