@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::command::{self, Output, must};
+use crate::command::{self, Output, Running, must};
 
 /// The devices at the ends of the cable.
 pub const DEVICES: [&str; 2] = ["usb4_rdma0", "usb4_rdma1"];
@@ -30,11 +30,16 @@ fn load() -> Result<()> {
     command::wait_until("usb4_rdma devices", Duration::from_secs(10), ready)
 }
 
-/// Runs a verbs program so that libibverbs finds our provider.
-pub fn run(words: &[&str], limit: Duration) -> Result<Output> {
+/// Starts a verbs program so that libibverbs finds our provider.
+pub fn start(words: &[&str]) -> Result<Running> {
     set_up()?;
     let drivers = format!("IBV_DRIVERS={}", provider()?);
-    command::run(&[&["env", &drivers], words].concat(), limit)
+    command::start(&[&["env", &drivers], words].concat())
+}
+
+/// Runs a verbs program so that libibverbs finds our provider.
+pub fn run(words: &[&str], limit: Duration) -> Result<Output> {
+    start(words)?.finish(limit)
 }
 
 /// The provider as `IBV_DRIVERS` names it, without what libibverbs appends: the runner's, or the one built with this
