@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::calls::{Call, Counts};
 use crate::command::{self, Output};
+use crate::rxe;
 
 /// A report as written by `tbv-trace run -f json`.
 pub struct Report {
@@ -47,14 +48,17 @@ fn add(calls: &mut Counts, row: &Value) -> Result<()> {
     let (entry, op) = (text("entry")?, text("op")?);
     let pid = u32::try_from(row["pid"].as_u64().context("pid")?)?;
     ensure!(matches!(entry.as_str(), "ioctl" | "write"), "entry");
-    ensure!(text("device")?.starts_with("uverbs"), "device");
-    let mut succeeded = row["count"].as_u64().context("count")?;
-    for (errno, count) in row["errors"].as_object().context("errors")? {
-        let count = count.as_u64().context("errors")?;
-        succeeded = succeeded.checked_sub(count).context("more errors than calls")?;
+    ensure!(text("device")? == rxe::DEVICE, "device");
+    let (all, failed) = (row["count"].as_u64().context("count")?, row["errors"].as_u64().context("errors")?);
+    let succeeded = all.checked_sub(failed).context("more errors than calls")?;
+    let mut named = 0;
+    for (errno, count) in row["errnos"].as_object().context("errnos")? {
+        let count = count.as_u64().context("errnos")?;
+        named += count;
         let call = Call { pid, entry: entry.clone(), op: op.clone(), errno: Some(errno.clone()) };
         *calls.entry(call).or_default() += count;
     }
+    ensure!(named == failed, "errnos and errors differ");
     if succeeded > 0 {
         *calls.entry(Call { pid, entry, op, errno: None }).or_default() += succeeded;
     }

@@ -1,0 +1,205 @@
+//! Layouts of the eBPF maps. Every struct is `repr(C)` without padding, so that both sides
+//! see the same bytes and no uninitialised byte becomes part of a key.
+
+use crate::{histogram::BUCKETS, op::Op};
+
+/// Entries of the row map: process × device × operation.
+pub const MAX_ROWS: u32 = 65_536;
+/// Histogram slots, handed out to rows as they appear; later rows have none.
+pub const MAX_HISTOGRAMS: u32 = 4_096;
+/// Threads whose calls can be followed at the same time.
+pub const MAX_THREADS: u32 = 65_536;
+/// Processes seen in one run.
+pub const MAX_PROCESSES: u32 = 65_536;
+/// Processes that a filter names or that descend from those.
+pub const MAX_TARGETS: u32 = 65_536;
+/// Row × errno pairs.
+pub const MAX_ERRNOS: u32 = 16_384;
+/// [`Row::slot`] of a row that got no histogram.
+pub const NO_SLOT: u32 = u32::MAX;
+/// Longest array of attributes that is searched for INVOKE_WRITE's command.
+pub const MAX_ATTRS: usize = 16;
+/// Bytes of a task's name, the last one a NUL (`TASK_COMM_LEN`).
+pub const COMM_LEN: usize = 16;
+
+/// What the loader tells the programs; the only element of the config map.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Config {
+    /// Whether only processes in the target map count (else every process).
+    pub only_targets: u32,
+    /// Whether descendants of targets become targets.
+    pub follow: u32,
+    /// Byte offset of `task_struct.pid`, with `tgid` right behind it.
+    pub task_pid: u32,
+    /// Byte offset of `task_struct.signal`; 0 if unknown.
+    pub task_signal: u32,
+    /// Byte offset of `signal_struct.live`, the number of threads that have not exited.
+    pub signal_live: u32,
+    /// Byte offset of `task_struct.files`.
+    pub task_files: u32,
+    /// Byte offset of `files_struct.fdt`.
+    pub files_fdt: u32,
+    /// Byte offset of `fdtable.max_fds`.
+    pub fdtable_max_fds: u32,
+    /// Byte offset of `fdtable.fd`.
+    pub fdtable_fd: u32,
+    /// Byte offset of `file.f_inode`.
+    pub file_inode: u32,
+    /// Byte offset of `inode.i_rdev`.
+    pub inode_rdev: u32,
+    /// Whether the file offsets above are known; without them a device is 0 (unknown).
+    pub files_known: u32,
+    /// Major numbers of `infiniband_verbs` device files; 0 for none.
+    pub majors: [u32; 2],
+    /// A [`State`]: so that all programs begin and end at one moment, however long it takes
+    /// to attach them.
+    pub state: u32,
+    /// Always zero.
+    pub reserved: u32,
+}
+
+/// Phase of a run, [`Config::state`].
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing counts yet.
+    Idle = 0,
+    /// Calls that enter are followed.
+    Running = 1,
+    /// Only calls that entered before are still completed.
+    Stopping = 2,
+}
+
+/// What one counter stands for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowKey {
+    /// The process, as a number in the process map: pids are used again, these are not.
+    pub process: u32,
+    /// The kernel's `dev_t` of the device file, major << 20 | minor; 0 if unknown.
+    pub device: u32,
+    /// The operation.
+    pub op: Op,
+}
+
+/// Exact totals of one row. All times in nanoseconds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Calls that returned.
+    pub count: u64,
+    /// Those of them that returned an error.
+    pub errors: u64,
+    /// Calls whose latency is known (all, unless the clock went backwards).
+    pub timed: u64,
+    /// Sum of the known latencies.
+    pub sum: u64,
+    /// Smallest latency; `u64::MAX` while none is known.
+    pub min: u64,
+    /// Largest latency.
+    pub max: u64,
+    /// Histogram slot, or [`NO_SLOT`].
+    pub slot: u32,
+    /// Always zero.
+    pub reserved: u32,
+}
+
+impl Row {
+    /// A row without calls that fills histogram `slot`.
+    pub const fn new(slot: u32) -> Self {
+        Row { count: 0, errors: 0, timed: 0, sum: 0, min: u64::MAX, max: 0, slot, reserved: 0 }
+    }
+}
+
+/// One histogram: a count per bucket.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Histogram {
+    /// Calls per bucket, see [`crate::histogram`].
+    pub buckets: [u64; BUCKETS],
+}
+
+/// Key of the errno map: how often a row failed in which way.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrnoKey {
+    /// The row.
+    pub row: RowKey,
+    /// The positive errno.
+    pub errno: u32,
+    /// Always zero.
+    pub reserved: u32,
+}
+
+/// A process, as it was at its first call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Process id in the initial pid namespace.
+    pub pid: u32,
+    /// Always zero.
+    pub reserved: u32,
+    /// Cgroup v2 id of the process.
+    pub cgroup: u64,
+    /// Name of the calling thread, NUL-padded.
+    pub comm: [u8; COMM_LEN],
+}
+
+/// The call that a thread is in. Kept in place from call to call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    /// `CLOCK_MONOTONIC` at entry, nanoseconds; 0 while the thread is in no call.
+    pub start: u64,
+    /// The operation as decoded at entry.
+    pub op: Op,
+    /// User address of the request, read again on return if it could not be read at entry.
+    pub address: u64,
+    /// The process number, for [`RowKey::process`].
+    pub process: u32,
+    /// `dev_t` of the device file.
+    pub device: u32,
+}
+
+/// What the probe program tells about its caller; the only element of its map.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Whoami {
+    /// `bpf_get_current_pid_tgid()`: process id << 32 | thread id, in the initial namespace.
+    pub pid_tgid: u64,
+    /// Offset of `task_struct.pid` found by looking for that pair; 0 if not found.
+    pub task_pid: u32,
+    /// 1 once the program ran.
+    pub ran: u32,
+}
+
+#[cfg(feature = "user")]
+mod pod {
+    // SAFETY: each is `repr(C)`, has no padding (asserted below) and is valid for any bytes.
+    unsafe impl aya::Pod for super::Config {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::RowKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Row {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Histogram {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::ErrnoKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Process {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Thread {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Whoami {}
+}
+
+const _: () = {
+    assert!(size_of::<Config>() == 64);
+    assert!(size_of::<RowKey>() == 16);
+    assert!(size_of::<Row>() == 56);
+    assert!(size_of::<ErrnoKey>() == 24);
+    assert!(size_of::<Process>() == 32);
+    assert!(size_of::<Thread>() == 32);
+    assert!(size_of::<Whoami>() == 16);
+};

@@ -1,0 +1,111 @@
+//! What was lost or misjudged, as reports say it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tbv_common::Loss;
+
+/// One number for every way to lose an event. All zero means that the counts are exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Losses {
+    /// Sum of all below.
+    pub total: u64,
+    /// Calls without a row: the row map was full.
+    pub rows_full: u64,
+    /// Calls counted in no histogram, though counted: no histogram slot was free.
+    pub histograms_full: u64,
+    /// Calls not followed: the thread map was full.
+    pub threads_full: u64,
+    /// Calls not counted: the process map was full.
+    pub processes_full: u64,
+    /// Entries whose return was never seen.
+    pub unmatched_entry: u64,
+    /// Returns whose entry was not seen: calls that ran when tracing began.
+    pub unmatched_return: u64,
+    /// Calls whose end lay before their begin: counted, not timed.
+    pub backward_clock: u64,
+    /// Failed calls whose errno was not recorded: the errno map was full.
+    pub errnos_full: u64,
+    /// New processes not followed.
+    pub targets_full: u64,
+    /// Updates of min or max given up.
+    pub extremes_raced: u64,
+    /// Calls whose device file could not be read.
+    pub file_unreadable: u64,
+    /// Events that did not fit the ring buffer.
+    pub ring_full: u64,
+    /// Calls that were still running when tracing ended.
+    pub in_flight: u64,
+    /// Program runs that the kernel skipped, the program being active on that CPU.
+    pub recursion_misses: u64,
+    /// Returns that the kernel missed (kretprobe); they also show as unmatched entries.
+    pub kretprobe_missed: u64,
+}
+
+impl Losses {
+    /// From the counters of the eBPF side, in the order of [`Loss`].
+    pub fn from_counters(counters: impl Fn(Loss) -> u64) -> Self {
+        Losses {
+            total: 0,
+            rows_full: counters(Loss::RowsFull),
+            histograms_full: counters(Loss::HistogramsFull),
+            threads_full: counters(Loss::ThreadsFull),
+            processes_full: counters(Loss::ProcessesFull),
+            unmatched_entry: counters(Loss::UnmatchedEntry),
+            unmatched_return: counters(Loss::UnmatchedReturn),
+            backward_clock: counters(Loss::BackwardClock),
+            errnos_full: counters(Loss::ErrnosFull),
+            targets_full: counters(Loss::TargetsFull),
+            extremes_raced: counters(Loss::ExtremesRaced),
+            file_unreadable: counters(Loss::FileUnreadable),
+            ring_full: counters(Loss::RingFull),
+            in_flight: 0,
+            recursion_misses: 0,
+            kretprobe_missed: 0,
+        }
+        .summed()
+    }
+
+    /// With `total` made anew.
+    #[must_use]
+    pub fn summed(mut self) -> Self {
+        self.total = self.parts().iter().map(|(_, n)| n).sum();
+        self
+    }
+
+    /// Name and value of every part.
+    pub fn parts(&self) -> [(&'static str, u64); 15] {
+        [
+            ("rows_full", self.rows_full),
+            ("histograms_full", self.histograms_full),
+            ("threads_full", self.threads_full),
+            ("processes_full", self.processes_full),
+            ("unmatched_entry", self.unmatched_entry),
+            ("unmatched_return", self.unmatched_return),
+            ("backward_clock", self.backward_clock),
+            ("errnos_full", self.errnos_full),
+            ("targets_full", self.targets_full),
+            ("extremes_raced", self.extremes_raced),
+            ("file_unreadable", self.file_unreadable),
+            ("ring_full", self.ring_full),
+            ("in_flight", self.in_flight),
+            ("recursion_misses", self.recursion_misses),
+            ("kretprobe_missed", self.kretprobe_missed),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_part_and_the_total_is_their_sum() {
+        let losses = Losses::from_counters(|loss| 1 << loss as u32);
+        assert_eq!(losses.total, (1 << Loss::COUNT) - 1);
+        let json = serde_json::to_value(&losses).unwrap();
+        assert_eq!(json.as_object().unwrap().len(), losses.parts().len() + 1);
+        for (name, value) in losses.parts() {
+            assert_eq!(json[name], value, "{name}");
+        }
+    }
+}

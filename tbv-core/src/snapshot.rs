@@ -1,0 +1,88 @@
+//! What the maps hold at one moment.
+
+use std::collections::{BTreeMap, HashMap as StdHashMap};
+
+use aya::{
+    Ebpf, Pod,
+    maps::{Array, HashMap, MapData},
+};
+use tbv_common::{ErrnoKey, Histogram, NO_SLOT, Process, Row, RowKey, Thread};
+
+use crate::{
+    error::{Error, Result},
+    latency::Distribution,
+    loss::Losses,
+};
+
+/// One row: what was counted of one operation of one process on one device.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// What it counts.
+    pub key: RowKey,
+    /// Calls that returned.
+    pub count: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Failures by errno.
+    pub errnos: BTreeMap<u32, u64>,
+    /// Latencies.
+    pub latency: Distribution,
+}
+
+/// Everything counted.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The rows, in the order of their keys.
+    pub rows: Vec<Counted>,
+    /// Processes by number.
+    pub processes: BTreeMap<u32, Process>,
+    /// What was lost.
+    pub losses: Losses,
+}
+
+pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) -> Result<Snapshot> {
+    let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
+    for entry in hash::<ErrnoKey, u64>(ebpf, "ERRNOS")?.iter() {
+        let (key, count) = entry.map_err(|e| Error::Map("ERRNOS", e))?;
+        errnos.entry(key.row).or_default().insert(key.errno, count);
+    }
+    let histograms = array::<Histogram>(ebpf, "HISTOGRAMS")?;
+    let mut rows = Vec::new();
+    for entry in hash::<RowKey, Row>(ebpf, "ROWS")?.iter() {
+        let (key, row) = entry.map_err(|e| Error::Map("ROWS", e))?;
+        let buckets = if row.slot == NO_SLOT {
+            None
+        } else {
+            let histogram = histograms.get(&row.slot, 0).map_err(|e| Error::Map("HISTOGRAMS", e))?;
+            Some(histogram.buckets.to_vec())
+        };
+        rows.push(Counted {
+            key,
+            count: row.count,
+            errors: row.errors,
+            errnos: errnos.remove(&key).unwrap_or_default(),
+            latency: Distribution { count: row.timed, sum: row.sum, min: row.min, max: row.max, buckets },
+        });
+    }
+    rows.sort_by_key(|row| row.key);
+    let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
+    let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
+    let counters = array::<u64>(ebpf, "LOSS")?;
+    let mut losses = Losses::from_counters(|loss| counters.get(&(loss as u32), 0).unwrap_or(0));
+    losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
+    losses.recursion_misses = recursion_misses;
+    losses.kretprobe_missed = kretprobe_missed;
+    Ok(Snapshot { rows, processes, losses: losses.summed() })
+}
+
+fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {
+    hash::<K, V>(ebpf, name)?.iter().map(|entry| entry.map_err(|e| Error::Map(name, e))).collect()
+}
+
+fn hash<'a, K: Pod, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<HashMap<&'a MapData, K, V>> {
+    HashMap::try_from(ebpf.map(name).ok_or(Error::Missing(name))?).map_err(|e| Error::Map(name, e))
+}
+
+fn array<'a, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<Array<&'a MapData, V>> {
+    Array::try_from(ebpf.map(name).ok_or(Error::Missing(name))?).map_err(|e| Error::Map(name, e))
+}

@@ -1,0 +1,71 @@
+//! The few bpf(2) commands that aya does not offer.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+};
+
+use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_link_info, bpf_link_type, bpf_prog_info};
+
+/// `enum bpf_perf_event_type` of a kretprobe (`linux/bpf.h`).
+const PERF_EVENT_KPROBE: u32 = 3;
+const PERF_EVENT_KRETPROBE: u32 = 4;
+
+/// A zeroed argument block: every command takes zero for "not given".
+pub(crate) fn attr() -> bpf_attr {
+    // SAFETY: a C union of integers and arrays, for which all-zero is valid.
+    unsafe { std::mem::zeroed() }
+}
+
+pub(crate) fn bpf(cmd: bpf_cmd, attr: &mut bpf_attr) -> io::Result<RawFd> {
+    // SAFETY: `attr` is valid for its size; what it points to is kept alive by the caller.
+    let r = unsafe { libc::syscall(libc::SYS_bpf, cmd as libc::c_int, &raw mut *attr, size_of::<bpf_attr>()) };
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r as RawFd) }
+}
+
+/// As [`bpf`], for commands that answer with a new file descriptor.
+pub(crate) fn bpf_fd(cmd: bpf_cmd, attr: &mut bpf_attr) -> io::Result<OwnedFd> {
+    // SAFETY: the command created the descriptor for us alone.
+    bpf(cmd, attr).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn info<T>(fd: BorrowedFd<'_>) -> io::Result<T> {
+    // SAFETY: only used for the C info structs below, for which all-zero is valid.
+    let mut info: T = unsafe { std::mem::zeroed() };
+    let mut attr = attr();
+    attr.info.bpf_fd = fd.as_raw_fd() as u32;
+    attr.info.info_len = size_of::<T>() as u32;
+    attr.info.info = &raw mut info as u64;
+    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr)?;
+    Ok(info)
+}
+
+/// How often the kernel skipped the program because it was already running on that CPU.
+pub(crate) fn recursion_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(info::<bpf_prog_info>(program)?.recursion_misses)
+}
+
+/// Hits that a kprobe or kretprobe link missed; `None` where the kernel doesn't tell
+/// (before 6.7, or without CAP_SYS_ADMIN).
+pub(crate) fn kprobe_missed(link_id: u32) -> Option<u64> {
+    let mut attr = attr();
+    attr.__bindgen_anon_6.__bindgen_anon_1.link_id = link_id;
+    let link = bpf_fd(bpf_cmd::BPF_LINK_GET_FD_BY_ID, &mut attr).ok()?;
+    let info: bpf_link_info = info(std::os::fd::AsFd::as_fd(&link)).ok()?;
+    if info.type_ != bpf_link_type::BPF_LINK_TYPE_PERF_EVENT as u32 {
+        return None;
+    }
+    // SAFETY: the type says that this member of the union is the one that was filled.
+    unsafe {
+        let event = info.__bindgen_anon_1.perf_event;
+        matches!(event.type_, PERF_EVENT_KPROBE | PERF_EVENT_KRETPROBE)
+            .then_some(event.__bindgen_anon_1.kprobe.missed)
+    }
+}
+
+/// Runs a raw tracepoint program once, here and now, in the calling thread.
+pub(crate) fn run_here(program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attr = attr();
+    attr.test.prog_fd = program.as_raw_fd() as u32;
+    bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr).map(drop)
+}

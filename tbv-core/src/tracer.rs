@@ -1,0 +1,187 @@
+//! One tracing run: load, attach, count, stop.
+
+use std::{os::fd::AsFd, path::Path, thread};
+
+use aya::{
+    Ebpf, EbpfLoader, Pod,
+    maps::{Array, HashMap, MapData},
+    programs::RawTracePoint,
+};
+use tbv_common::{Config, State, Whoami};
+
+use crate::{
+    attach::{self, Links, reason},
+    btf::Btf,
+    devices,
+    error::{Error, Result},
+    hook::Hook,
+    offsets, permission,
+    snapshot::{self, Snapshot},
+    sys,
+};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tbv.bpf.o"));
+
+/// Programs that follow processes, whatever the hook.
+const SCHEDULER: [(&str, &str); 3] =
+    [("fork", "sched_process_fork"), ("exec", "sched_process_exec"), ("exit", "sched_process_exit")];
+
+/// What to trace and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The hook to use; the best that works if not given.
+    pub hook: Option<Hook>,
+    /// Count only what descends from the calling process, instead of every process.
+    pub descendants: bool,
+}
+
+/// Loaded and attached programs. Dropping it, or the end of the process, removes them all.
+pub struct Tracer {
+    ebpf: Ebpf,
+    hook: Hook,
+    /// Better hooks that were tried before, and why they did not work.
+    passed_over: Vec<(Hook, String)>,
+    links: Links,
+    config: Config,
+}
+
+impl Tracer {
+    /// Attaches; counting starts when this returns.
+    pub fn start(options: &Options) -> Result<Self> {
+        let root = Path::new("/");
+        if !devices::uverbs_loaded(root) {
+            return Err(Error::NoUverbs);
+        }
+        let missing = permission::missing();
+        if !missing.is_empty() {
+            return Err(Error::Permission { missing: missing.join(" and ") });
+        }
+        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(|e| Error::Load(reason(&e)))?;
+        let btf = Btf::vmlinux().ok();
+        let who = whoami(&mut ebpf)?;
+        let mut config = Config {
+            only_targets: options.descendants.into(),
+            follow: options.descendants.into(),
+            majors: devices::majors(root),
+            ..Config::default()
+        };
+        if let Some(btf) = &btf {
+            offsets::from_btf(&mut config, btf);
+        }
+        if config.task_pid == 0 {
+            config.task_pid = who.task_pid;
+        }
+        if config.follow != 0 && config.task_pid == 0 {
+            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
+        }
+        write_config(&mut ebpf, config)?;
+        if options.descendants {
+            let own = (who.pid_tgid >> 32) as u32;
+            hash::<u32, u8>(&mut ebpf, "TARGETS")?.insert(own, 1, 0).map_err(|e| Error::Map("TARGETS", e))?;
+        }
+        for (program, target) in SCHEDULER {
+            attach::raw_tracepoint(&mut ebpf, program, target)
+                .map_err(|reason| Error::Attach { program, target, reason })?;
+        }
+        let (hook, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
+        config.state = State::Running as u32;
+        write_config(&mut ebpf, config)?;
+        Ok(Tracer { ebpf, hook, passed_over, links, config })
+    }
+
+    /// The hook in use.
+    pub fn hook(&self) -> Hook {
+        self.hook
+    }
+
+    /// Better hooks that did not work, with the reasons.
+    pub fn passed_over(&self) -> &[(Hook, String)] {
+        &self.passed_over
+    }
+
+    /// Whether the device of a call can be told.
+    pub fn devices_known(&self) -> bool {
+        self.config.files_known != 0
+    }
+
+    /// Everything counted so far.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let mut misses = 0;
+        let scheduler = SCHEDULER.iter().filter_map(|(name, _)| self.ebpf.program(name)?.fd().ok());
+        for fd in scheduler {
+            misses += sys::recursion_misses(fd.as_fd()).map_err(|e| Error::System("asking a program", e))?;
+        }
+        for fd in self.links.programs(&self.ebpf) {
+            misses += sys::recursion_misses(fd.as_fd()).map_err(|e| Error::System("asking a program", e))?;
+        }
+        snapshot::take(&self.ebpf, misses, self.links.kretprobe_missed())
+    }
+
+    /// Ends counting and gives the final result. Calls still running are counted as in flight.
+    pub fn stop(mut self) -> Result<Snapshot> {
+        self.config.state = State::Stopping as u32;
+        write_config(&mut self.ebpf, self.config)?;
+        let mut last = self.snapshot()?;
+        // The kernel's own miss counters go with the programs; what is in the maps stays.
+        let (misses, missed) = (last.losses.recursion_misses, last.losses.kretprobe_missed);
+        attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
+        last = snapshot::take(&self.ebpf, misses, missed)?;
+        Ok(last)
+    }
+}
+
+fn first_that_works(
+    ebpf: &mut Ebpf,
+    wanted: Option<Hook>,
+    btf: Option<&Btf>,
+) -> Result<(Hook, Links, Vec<(Hook, String)>)> {
+    let mut tried = Vec::new();
+    for hook in Hook::ALL.into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
+        match attach::attach(ebpf, OBJECT, hook, btf) {
+            Ok(links) => return Ok((hook, links, tried)),
+            Err(why) => tried.push((hook, why)),
+        }
+    }
+    Err(Error::NoHook(tried))
+}
+
+/// Asks the kernel who we are. A thread of its own asks: its id differs from the process's,
+/// so that the pair of both is found only where `task_struct` keeps it.
+fn whoami(ebpf: &mut Ebpf) -> Result<Whoami> {
+    let failed = |reason| Error::Attach { program: "whoami", target: "this thread", reason };
+    let program: &mut RawTracePoint = ebpf
+        .program_mut("whoami")
+        .ok_or(Error::Missing("whoami"))?
+        .try_into()
+        .map_err(|e: aya::programs::ProgramError| failed(reason(&e)))?;
+    program.load().map_err(|e| failed(reason(&e)))?;
+    let fd = program.fd().map_err(|e| failed(reason(&e)))?;
+    let ran = thread::scope(|scope| scope.spawn(|| sys::run_here(fd.as_fd())).join());
+    match ran {
+        Ok(result) => result.map_err(|e| failed(e.to_string()))?,
+        Err(_) => return Err(failed("the asking thread panicked".to_owned())),
+    }
+    let _ = program.unload();
+    let answer = array::<Whoami>(ebpf, "WHOAMI")?.get(&0, 0).map_err(|e| Error::Map("WHOAMI", e))?;
+    if answer.ran == 0 {
+        return Err(failed("the program did not run".to_owned()));
+    }
+    Ok(answer)
+}
+
+fn write_config(ebpf: &mut Ebpf, config: Config) -> Result<()> {
+    array::<Config>(ebpf, "CONFIG")?.set(0, config, 0).map_err(|e| Error::Map("CONFIG", e))
+}
+
+fn array<'a, V: Pod>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<Array<&'a mut MapData, V>> {
+    let map = ebpf.map_mut(name).ok_or(Error::Missing(name))?;
+    Array::try_from(map).map_err(|e| Error::Map(name, e))
+}
+
+fn hash<'a, K: Pod, V: Pod>(
+    ebpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<HashMap<&'a mut MapData, K, V>> {
+    let map = ebpf.map_mut(name).ok_or(Error::Missing(name))?;
+    HashMap::try_from(map).map_err(|e| Error::Map(name, e))
+}

@@ -1,0 +1,207 @@
+//! The two halves of counting: a call enters, a call returns.
+
+use aya_ebpf::{
+    bindings::{BPF_ANY, BPF_NOEXIST},
+    helpers::{
+        bpf_get_current_cgroup_id, bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns,
+    },
+};
+use tbv_common::*;
+
+use crate::{atomic, atomic::lost, decode, maps::*};
+
+/// Indices into [`NEXT`].
+const NEXT_PROCESS: u32 = 0;
+const NEXT_SLOT: u32 = 1;
+/// Errors are the last 4095 values (`MAX_ERRNO`).
+const MAX_ERRNO: i64 = 4095;
+
+/// Whether calls of this process count.
+#[inline(always)]
+pub fn wanted(config: &Config, tgid: u32) -> bool {
+    config.only_targets == 0 || TARGETS.get_ptr(tgid).is_some()
+}
+
+/// A call of the current thread begins.
+#[inline(always)]
+pub fn enter(config: &Config, device: u32, op: Op, address: u64) {
+    if config.state != State::Running as u32 {
+        return;
+    }
+    let id = bpf_get_current_pid_tgid();
+    let (tgid, tid) = ((id >> 32) as u32, id as u32);
+    let Some(thread) = thread(config, tgid, tid) else { return };
+    // SAFETY: a live map value that only this thread writes.
+    let thread = unsafe { &mut *thread };
+    if thread.start != 0 {
+        lost(Loss::UnmatchedEntry);
+    }
+    thread.op = op;
+    thread.address = address;
+    thread.device = device;
+    // SAFETY: takes no arguments. Last, so that our own work is not in the latency.
+    thread.start = unsafe { bpf_ktime_get_ns() };
+}
+
+#[inline(always)]
+fn thread(config: &Config, tgid: u32, tid: u32) -> Option<*mut Thread> {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        return Some(thread);
+    }
+    if !wanted(config, tgid) {
+        return None;
+    }
+    let process = process(tgid)?;
+    let new = Thread { start: 0, op: Op(0), address: 0, process, device: 0 };
+    if THREADS.insert(tid, new, BPF_ANY as u64).is_err() {
+        lost(Loss::ThreadsFull);
+    }
+    THREADS.get_ptr_mut(tid)
+}
+
+/// The number of process `tgid`, which gets one if it has none.
+#[inline(always)]
+fn process(tgid: u32) -> Option<u32> {
+    if let Some(number) = CURRENT.get_ptr(tgid) {
+        // SAFETY: a live map value.
+        return Some(unsafe { *number });
+    }
+    let number = next(NEXT_PROCESS)? as u32;
+    let process = Process {
+        pid: tgid,
+        reserved: 0,
+        // SAFETY: takes no arguments.
+        cgroup: unsafe { bpf_get_current_cgroup_id() },
+        comm: bpf_get_current_comm().unwrap_or([0; COMM_LEN]),
+    };
+    if PROCESSES.insert(number, process, BPF_ANY as u64).is_err() {
+        lost(Loss::ProcessesFull);
+        return None;
+    }
+    if CURRENT.insert(tgid, number, BPF_NOEXIST as u64).is_ok() {
+        return Some(number);
+    }
+    // Another thread of the process was faster, or the map is full.
+    let _ = PROCESSES.remove(number);
+    match CURRENT.get_ptr(tgid) {
+        // SAFETY: a live map value.
+        Some(number) => Some(unsafe { *number }),
+        None => {
+            lost(Loss::ProcessesFull);
+            None
+        }
+    }
+}
+
+#[inline(always)]
+fn next(what: u32) -> Option<u64> {
+    let counter = NEXT.get_ptr_mut(what)?;
+    // SAFETY: a live map value.
+    Some(unsafe { atomic::take_next(counter) })
+}
+
+/// Whether the current thread is in a call that was seen to begin.
+#[inline(always)]
+pub fn in_call() -> bool {
+    let tid = bpf_get_current_pid_tgid() as u32;
+    // SAFETY: a live map value that only this thread writes.
+    THREADS.get_ptr(tid).is_some_and(|thread| unsafe { (*thread).start } != 0)
+}
+
+/// The current thread's call returns `ret`; `again` reads the request once more, for one
+/// whose memory was not there at entry.
+#[inline(always)]
+pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
+    // SAFETY: takes no arguments. First, so that our own work is not in the latency.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let id = bpf_get_current_pid_tgid();
+    let Some(thread) = THREADS.get_ptr_mut(id as u32) else {
+        unmatched(config, (id >> 32) as u32);
+        return;
+    };
+    // SAFETY: a live map value that only this thread writes.
+    let thread = unsafe { &mut *thread };
+    let start = thread.start;
+    thread.start = 0;
+    if start == 0 {
+        unmatched(config, (id >> 32) as u32);
+        return;
+    }
+    let op = if decode::unreadable(thread.op) { again(thread) } else { thread.op };
+    let key = RowKey { process: thread.process, device: thread.device, op };
+    let Some(row) = row(&key) else {
+        lost(Loss::RowsFull);
+        return;
+    };
+    // SAFETY: `row` is a live map value.
+    unsafe {
+        atomic::add(&raw mut (*row).count, 1);
+        if (-MAX_ERRNO..0).contains(&ret) {
+            atomic::add(&raw mut (*row).errors, 1);
+            errno(key, -ret as u32);
+        }
+        if now < start {
+            lost(Loss::BackwardClock);
+            return;
+        }
+        time(row, now - start);
+    }
+}
+
+#[inline(always)]
+fn unmatched(config: &Config, tgid: u32) {
+    if config.state == State::Running as u32 && wanted(config, tgid) {
+        lost(Loss::UnmatchedReturn);
+    }
+}
+
+/// # Safety
+/// `row` points to a live map value.
+#[inline(always)]
+unsafe fn time(row: *mut Row, ns: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        atomic::add(&raw mut (*row).timed, 1);
+        atomic::add(&raw mut (*row).sum, ns);
+        atomic::extreme(&raw mut (*row).min, ns, |new, old| new < old);
+        atomic::extreme(&raw mut (*row).max, ns, |new, old| new > old);
+        match HISTOGRAMS.get_ptr_mut((*row).slot) {
+            Some(histogram) => {
+                // The index is below BUCKETS for every value. The verifier wants to see that, but
+                // the compiler knows it too and would drop the comparison.
+                let index = core::hint::black_box(histogram::index(ns));
+                if index < histogram::BUCKETS {
+                    atomic::add((&raw mut (*histogram).buckets).cast::<u64>().add(index), 1);
+                }
+            }
+            None => lost(Loss::HistogramsFull),
+        }
+    }
+}
+
+#[inline(always)]
+fn row(key: &RowKey) -> Option<*mut Row> {
+    if let Some(row) = ROWS.get_ptr_mut(key) {
+        return Some(row);
+    }
+    let slot = next(NEXT_SLOT).unwrap_or(u64::MAX);
+    let slot = if slot < MAX_HISTOGRAMS as u64 { slot as u32 } else { NO_SLOT };
+    // Another CPU may insert first: then this slot stays unused.
+    let _ = ROWS.insert(key, Row::new(slot), BPF_NOEXIST as u64);
+    ROWS.get_ptr_mut(key)
+}
+
+#[inline(always)]
+fn errno(row: RowKey, errno: u32) {
+    let key = ErrnoKey { row, errno, reserved: 0 };
+    if ERRNOS.get_ptr(key).is_none() {
+        let _ = ERRNOS.insert(key, 0, BPF_NOEXIST as u64);
+    }
+    match ERRNOS.get_ptr_mut(key) {
+        Some(counter) => {
+            // SAFETY: a live map value.
+            unsafe { atomic::add(counter, 1) };
+        }
+        None => lost(Loss::ErrnosFull),
+    }
+}

@@ -1,0 +1,64 @@
+//! Which device file a call is on. The few kernel fields needed have their offsets from the
+//! running kernel's BTF, through the configuration.
+
+use aya_ebpf::helpers::{bpf_get_current_task, bpf_probe_read_kernel};
+use tbv_common::{Config, Loss};
+
+use crate::atomic::lost;
+
+/// Minor numbers below this belong to other files of the shared fixed major (umad, issm).
+const FIXED_MAJOR: u32 = 231;
+const FIRST_MINOR: u32 = 192;
+const MINOR_BITS: u32 = 20;
+
+#[inline(always)]
+fn read<T>(base: u64, offset: u32) -> Option<T> {
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_kernel((base + offset as u64) as *const T) }.ok()
+}
+
+/// `dev_t` behind a `struct file *`; 0 if the offsets are unknown.
+#[inline(always)]
+pub fn of_file(config: &Config, file: u64) -> u32 {
+    if config.files_known == 0 {
+        return 0;
+    }
+    let device = read::<u64>(file, config.file_inode)
+        .and_then(|inode| read::<u32>(inode, config.inode_rdev));
+    match device {
+        Some(device) => device,
+        None => {
+            lost(Loss::FileUnreadable);
+            0
+        }
+    }
+}
+
+/// `dev_t` of the calling thread's `fd` if that is an uverbs device file, else `None`.
+#[inline(always)]
+pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<u32> {
+    // SAFETY: takes no arguments.
+    let task = unsafe { bpf_get_current_task() };
+    let files: u64 = read(task, config.task_files)?;
+    let fdt: u64 = read(files, config.files_fdt)?;
+    let max: u32 = read(fdt, config.fdtable_max_fds)?;
+    if fd >= max {
+        return None;
+    }
+    let array: u64 = read(fdt, config.fdtable_fd)?;
+    let file: u64 = read(array + fd as u64 * 8, 0)?;
+    if file == 0 {
+        return None;
+    }
+    let device = of_file(config, file);
+    is_uverbs(config, device).then_some(device)
+}
+
+#[inline(always)]
+fn is_uverbs(config: &Config, device: u32) -> bool {
+    let (major, minor) = (device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
+    if major == 0 || (major != config.majors[0] && major != config.majors[1]) {
+        return false;
+    }
+    major != FIXED_MAJOR || minor >= FIRST_MINOR
+}

@@ -1,0 +1,53 @@
+//! Every map, in one place. Sizes are upper bounds; `tbv-trace doctor` says what they cost.
+
+use aya_ebpf::{
+    bindings::BPF_F_NO_PREALLOC,
+    macros::map,
+    maps::{Array, HashMap},
+};
+use tbv_common::*;
+
+#[map]
+pub static CONFIG: Array<Config> = Array::with_max_entries(1, 0);
+
+#[map]
+pub static LOSS: Array<u64> = Array::with_max_entries(Loss::COUNT, 0);
+
+/// Next process number, next histogram slot: see [`crate::count`].
+#[map]
+pub static NEXT: Array<u64> = Array::with_max_entries(2, 0);
+
+#[map]
+pub static ROWS: HashMap<RowKey, Row> = HashMap::with_max_entries(MAX_ROWS, BPF_F_NO_PREALLOC);
+
+#[map]
+pub static HISTOGRAMS: Array<Histogram> = Array::with_max_entries(MAX_HISTOGRAMS, 0);
+
+#[map]
+pub static ERRNOS: HashMap<ErrnoKey, u64> = HashMap::with_max_entries(MAX_ERRNOS, BPF_F_NO_PREALLOC);
+
+/// Thread id → the call it is in.
+#[map]
+pub static THREADS: HashMap<u32, Thread> = HashMap::with_max_entries(MAX_THREADS, BPF_F_NO_PREALLOC);
+
+/// Process id → process number, for processes that live.
+#[map]
+pub static CURRENT: HashMap<u32, u32> = HashMap::with_max_entries(MAX_PROCESSES, BPF_F_NO_PREALLOC);
+
+/// Process number → what it was.
+#[map]
+pub static PROCESSES: HashMap<u32, Process> =
+    HashMap::with_max_entries(MAX_PROCESSES, BPF_F_NO_PREALLOC);
+
+/// Process ids that are traced, if [`Config::only_targets`].
+#[map]
+pub static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(MAX_TARGETS, BPF_F_NO_PREALLOC);
+
+#[map]
+pub static WHOAMI: Array<Whoami> = Array::with_max_entries(1, 0);
+
+/// The configuration, or `None` which the verifier wants to see handled.
+#[inline(always)]
+pub fn config() -> Option<&'static Config> {
+    CONFIG.get(0)
+}

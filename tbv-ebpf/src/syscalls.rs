@@ -1,0 +1,107 @@
+//! The same calls seen from the system call boundary, for kernels where the functions of the
+//! uverbs module can't be probed. The file is looked up from the descriptor, because a
+//! descriptor number alone says nothing about what it is open on.
+//!
+//! Not seen here: 32-bit programs on a 64-bit kernel, writev(2) and io_uring.
+
+use aya_ebpf::{
+    bindings::pt_regs,
+    helpers::bpf_probe_read_kernel,
+    macros::{fentry, fexit, raw_tracepoint},
+    programs::{FEntryContext, FExitContext, RawTracePointContext},
+};
+use tbv_common::{Entry, Op, Thread};
+
+use crate::{count, decode, device, maps::config, uverbs};
+
+/// x86-64 system call numbers.
+const WRITE: u64 = 1;
+const IOCTL: u64 = 16;
+
+#[inline(always)]
+fn enter_ioctl(regs: &pt_regs) {
+    let Some(config) = config() else { return };
+    let Some(device) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
+    count::enter(config, device, decode::ioctl(regs.rsi as u32, regs.rdx), regs.rdx);
+}
+
+#[inline(always)]
+fn enter_write(regs: &pt_regs) {
+    let Some(config) = config() else { return };
+    let Some(device) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
+    let address = decode::write_address(regs.rsi, regs.rdx);
+    count::enter(config, device, decode::write(address, regs.rdx), address);
+}
+
+/// Only calls that entered as uverbs calls are in the thread map in a call.
+#[inline(always)]
+fn leave(ret: i64) {
+    let Some(config) = config() else { return };
+    if count::in_call() {
+        count::leave(config, ret, again);
+    }
+}
+
+#[inline(always)]
+fn again(thread: &Thread) -> Op {
+    if thread.op.0 >> 60 == Entry::WriteUnreadable as u64 {
+        uverbs::write_again(thread)
+    } else {
+        uverbs::ioctl_again(thread)
+    }
+}
+
+#[inline(always)]
+fn regs(pointer: u64) -> Option<pt_regs> {
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_kernel(pointer as *const pt_regs) }.ok()
+}
+
+/// `__x64_sys_ioctl(const struct pt_regs *)`.
+#[fentry]
+pub fn fentry_sys_ioctl(ctx: FEntryContext) -> u32 {
+    if let Some(regs) = regs(ctx.arg(0)) {
+        enter_ioctl(&regs);
+    }
+    0
+}
+
+#[fexit]
+pub fn fexit_sys_ioctl(ctx: FExitContext) -> u32 {
+    leave(ctx.arg(1));
+    0
+}
+
+/// `__x64_sys_write(const struct pt_regs *)`.
+#[fentry]
+pub fn fentry_sys_write(ctx: FEntryContext) -> u32 {
+    if let Some(regs) = regs(ctx.arg(0)) {
+        enter_write(&regs);
+    }
+    0
+}
+
+#[fexit]
+pub fn fexit_sys_write(ctx: FExitContext) -> u32 {
+    leave(ctx.arg(1));
+    0
+}
+
+/// `sys_enter(struct pt_regs *regs, long id)`: every system call of the machine passes here.
+#[raw_tracepoint(tracepoint = "sys_enter")]
+pub fn raw_sys_enter(ctx: RawTracePointContext) -> i32 {
+    let number: u64 = ctx.arg(1);
+    if number != IOCTL && number != WRITE {
+        return 0;
+    }
+    let Some(regs) = regs(ctx.arg(0)) else { return 0 };
+    if number == IOCTL { enter_ioctl(&regs) } else { enter_write(&regs) }
+    0
+}
+
+/// `sys_exit(struct pt_regs *regs, long ret)`.
+#[raw_tracepoint(tracepoint = "sys_exit")]
+pub fn raw_sys_exit(ctx: RawTracePointContext) -> i32 {
+    leave(ctx.arg(1));
+    0
+}

@@ -1,0 +1,34 @@
+//! What the exit status says; also printed by `--help`.
+
+use std::{io, process::ExitCode};
+
+/// Wrong usage, or a file that can't be read.
+pub(crate) const USAGE: u8 = 2;
+/// Nothing can be measured here; the message says what to do.
+pub(crate) const CANNOT_MEASURE: u8 = 3;
+/// Data was lost, and `--strict` was given.
+pub(crate) const LOST: u8 = 4;
+/// As a shell says it: the command exists and cannot be executed.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// As a shell says it: there is no such command.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// As a shell says it: added to the number of the signal that ended the command.
+pub(crate) const SIGNALLED: i32 = 128;
+
+/// Prints an error and gives its status. A reader that went away is no error.
+pub(crate) fn explain(error: &anyhow::Error) -> ExitCode {
+    if error.chain().any(is_closed_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("tbv-trace: {error:#}");
+    let code = match error.downcast_ref::<tbv_core::Error>() {
+        Some(tbv_core::Error::Report { .. }) => USAGE,
+        Some(_) => CANNOT_MEASURE,
+        None => USAGE,
+    };
+    ExitCode::from(code)
+}
+
+fn is_closed_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
