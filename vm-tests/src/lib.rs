@@ -9,4 +9,5 @@ pub mod report;
 pub mod rxe;
 pub mod strace;
 pub mod strace_line;
+pub mod usb4;
 mod write_command;

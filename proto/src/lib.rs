@@ -1,0 +1,15 @@
+//! The contract between `thunderbolt_ibverbs.ko` and user space.
+//!
+//! Mirrors the C headers beside this crate, which the kernel module includes. `tests/layout.rs` has
+//! a C compiler hold every size, offset and constant against this mirror.
+
+#![no_std]
+
+mod abi;
+mod guid;
+
+pub use abi::{
+    AllocUcontextResp, CreateCqResp, DEVICE_NAME_PREFIX, DRIVER_NAME, UVERBS_ABI_VERSION, VENDOR_ID,
+    VENDOR_PART_ID,
+};
+pub use guid::{GUID_PREFIX, GUID_PREFIX_SHIFT, is_usb4_rdma_guid};

@@ -1,0 +1,181 @@
+//! An open device.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use tbv_proto::{AllocUcontextResp, UVERBS_ABI_VERSION};
+use tbv_verbs_sys::{ibv_context, ibv_device, ibv_port_attr};
+
+use crate::abi::{
+    __verbs_log, _verbs_init_and_alloc_context, RDMA_DRIVER_UNKNOWN, VERBS_LOG_ERR,
+    ib_uverbs_ex_query_device_resp, ib_uverbs_get_context_resp, ibv_cmd_get_context,
+    ibv_cmd_query_device_any, ibv_cmd_query_port, ibv_get_context, ibv_query_port, verbs_context,
+    verbs_context_ops, verbs_set_ops, verbs_uninit_context,
+};
+use crate::{cq, errno, memory, mr, pd, qp};
+
+/// Our verbs.
+static OPS: verbs_context_ops = verbs_context_ops {
+    alloc_pd: Some(pd::alloc_pd),
+    create_cq: Some(cq::create_cq),
+    create_qp: Some(qp::create_qp),
+    dealloc_pd: Some(pd::dealloc_pd),
+    dereg_mr: Some(mr::dereg_mr),
+    destroy_cq: Some(cq::destroy_cq),
+    destroy_qp: Some(qp::destroy_qp),
+    free_context: Some(free_context),
+    modify_qp: Some(qp::modify_qp),
+    poll_cq: Some(cq::poll_cq),
+    post_recv: Some(qp::post_recv),
+    post_send: Some(qp::post_send),
+    query_device_ex: Some(query_device_ex),
+    query_port: Some(query_port),
+    query_qp: Some(qp::query_qp),
+    reg_mr: Some(mr::reg_mr),
+    req_notify_cq: Some(cq::req_notify_cq),
+    ..verbs_context_ops::NONE
+};
+
+/// The reply to GET_CONTEXT with our driver's part behind the standard one.
+#[repr(C)]
+struct GetContextResp {
+    core: ib_uverbs_get_context_resp,
+    driver: AllocUcontextResp,
+}
+
+/// Opens the device. Owns `cmd_fd`, also if it fails.
+pub(crate) unsafe extern "C" fn alloc_context(
+    device: *mut ibv_device,
+    cmd_fd: c_int,
+    _private: *mut c_void,
+) -> *mut verbs_context {
+    // Here libibverbs probes whether the kernel takes write commands by ioctl, and stays with the answer. The driver
+    // number must be the kernel's, or the probe and everything after it is refused.
+    // SAFETY: the context is all of the allocation, so its offset is 0; the device is live.
+    let context = unsafe {
+        let size = size_of::<verbs_context>();
+        _verbs_init_and_alloc_context(device, cmd_fd, size, null_mut(), RDMA_DRIVER_UNKNOWN)
+    }
+    .cast::<verbs_context>();
+    if context.is_null() {
+        return null_mut();
+    }
+    // SAFETY: a context that has just been initialised.
+    match unsafe { open(context) } {
+        0 => context,
+        error => {
+            // SAFETY: nobody else has seen it yet.
+            unsafe { release(context) };
+            errno::fail(error)
+        }
+    }
+}
+
+/// Asks the kernel for the context and installs the verbs; returns an errno value.
+///
+/// # Safety
+/// `context` is initialised and unused.
+unsafe fn open(context: *mut verbs_context) -> c_int {
+    let mut cmd = ibv_get_context::ZERO;
+    let mut resp =
+        GetContextResp { core: ib_uverbs_get_context_resp::ZERO, driver: AllocUcontextResp::default() };
+    let size = size_of_val(&resp);
+    // SAFETY: request and reply are large enough for the sizes given. The pointer to the core part is made from the
+    // whole reply, so that it may be written behind its end.
+    let error = unsafe {
+        ibv_cmd_get_context(context, &raw mut cmd, size_of_val(&cmd), (&raw mut resp).cast(), size)
+    };
+    if error != 0 {
+        return error;
+    }
+    // Zero: a module that doesn't say. libibverbs compared the version when it listed the device, but the module may
+    // have been exchanged since.
+    let version = resp.driver.uverbs_abi_version;
+    if version != 0 && version != UVERBS_ABI_VERSION {
+        // SAFETY: the conversions fit the arguments.
+        unsafe {
+            __verbs_log(
+                context,
+                VERBS_LOG_ERR,
+                c"usb4_rdma: the kernel module speaks ABI %u and this provider %u: install matching versions\n"
+                    .as_ptr(),
+                version,
+                UVERBS_ABI_VERSION,
+            );
+        }
+        return libc::EPROTONOSUPPORT;
+    }
+    // SAFETY: the verbs are a static.
+    unsafe { verbs_set_ops(context, &raw const OPS) };
+    0
+}
+
+/// Closes the file and frees the context.
+///
+/// # Safety
+/// Nothing uses it any more.
+unsafe fn release(context: *mut verbs_context) {
+    // SAFETY: initialised by alloc_context, which also allocated it.
+    unsafe {
+        verbs_uninit_context(context);
+        memory::free(context);
+    }
+}
+
+unsafe extern "C" fn free_context(context: *mut ibv_context) {
+    let offset = std::mem::offset_of!(verbs_context, context);
+    // SAFETY: a context of alloc_context, which lies inside a verbs_context; the application gives it up.
+    unsafe { release(context.byte_sub(offset).cast()) }
+}
+
+unsafe extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const c_void,
+    attr: *mut c_void,
+    attr_size: usize,
+) -> c_int {
+    let mut resp = ib_uverbs_ex_query_device_resp::ZERO;
+    let mut size = size_of_val(&resp);
+    // SAFETY: the caller's arguments, and a response of the size given.
+    let error =
+        unsafe { ibv_cmd_query_device_any(context, input, attr, attr_size, &raw mut resp, &raw mut size) };
+    if error == 0 {
+        // SAFETY: both the attributes and the extended ones begin with fw_ver, an array of 64 characters.
+        unsafe { print_version(attr.cast(), resp.fw_ver) };
+    }
+    error
+}
+
+/// Prints the firmware version, which the kernel gives as one number.
+///
+/// # Safety
+/// `text` has room for 64 characters.
+unsafe fn print_version(text: *mut c_char, version: u64) {
+    let (major, minor, micro) = (version >> 32, version >> 16 & 0xffff, version & 0xffff);
+    // SAFETY: bounded by the size given, and the conversions fit the arguments.
+    unsafe { libc::snprintf(text, 64, c"%llu.%llu.%llu".as_ptr(), major, minor, micro) };
+}
+
+unsafe extern "C" fn query_port(context: *mut ibv_context, port_num: u8, attr: *mut ibv_port_attr) -> c_int {
+    let mut cmd = ibv_query_port::ZERO;
+    // SAFETY: the caller's arguments, and a request of the size given.
+    unsafe { ibv_cmd_query_port(context, port_num, attr, &raw mut cmd, size_of_val(&cmd)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    #[test]
+    fn a_version_is_three_numbers() {
+        let mut text = [0; 64];
+        // SAFETY: 64 characters.
+        unsafe { super::print_version(text.as_mut_ptr(), 0x0000_0001_0002_0003) };
+        // SAFETY: printed and terminated.
+        assert_eq!(unsafe { CStr::from_ptr(text.as_ptr()) }, c"1.2.3");
+        // SAFETY: 64 characters.
+        unsafe { super::print_version(text.as_mut_ptr(), u64::MAX) };
+        // SAFETY: printed and terminated.
+        assert_eq!(unsafe { CStr::from_ptr(text.as_ptr()) }, c"4294967295.65535.65535");
+    }
+}

@@ -1,0 +1,44 @@
+//! What the built library shows to the outside.
+
+#![cfg(test)]
+
+use std::path::PathBuf;
+
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSymbol};
+
+/// The library of this build, which lies beside this test.
+fn image() -> Vec<u8> {
+    let test = std::env::current_exe().unwrap();
+    let path = test.with_file_name("libusb4_rdma.so");
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn nothing_is_exported() {
+    let image = image();
+    let elf: ElfFile64 = ElfFile64::parse(&*image).unwrap();
+    let exported: Vec<_> =
+        elf.dynamic_symbols().filter(|s| s.is_definition()).map(|s| s.name().unwrap().to_owned()).collect();
+    assert!(exported.is_empty(), "{exported:?}");
+}
+
+#[test]
+fn it_registers_under_the_private_abi_it_was_built_for() {
+    let image = image();
+    let elf: ElfFile64 = ElfFile64::parse(&*image).unwrap();
+    let wanted: Vec<_> =
+        elf.dynamic_symbols().filter(|s| s.is_undefined()).map(|s| s.name().unwrap().to_owned()).collect();
+    let register = format!("verbs_register_driver_{}", env!("USB4_RDMA_PABI"));
+    assert!(wanted.contains(&register), "{wanted:?}");
+}
+
+#[test]
+fn it_lies_under_the_name_that_libibverbs_looks_for() {
+    let profile = std::env::current_exe().unwrap();
+    let profile: PathBuf = profile.parent().unwrap().parent().unwrap().into();
+    let link = profile.join(format!("libusb4_rdma-rdmav{}.so", env!("USB4_RDMA_PABI")));
+    assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some("libusb4_rdma.so"));
+    let configuration = std::fs::read_to_string(profile.join("usb4_rdma.driver")).unwrap();
+    assert_eq!(configuration, format!("driver {}\n", tbv_proto::DRIVER_NAME));
+}

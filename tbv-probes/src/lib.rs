@@ -1,0 +1,11 @@
+//! What the verbs programs of this package share.
+//!
+//! [`verbs`] wraps the objects of libibverbs, [`pair`] connects two queue pairs, [`verify`] moves messages whose every
+//! byte is checked, [`errors`] makes mistakes on purpose. They work on any device with reliable connections.
+
+pub mod cli;
+pub mod errors;
+pub mod pair;
+pub mod random;
+pub mod verbs;
+pub mod verify;

@@ -1,0 +1,15 @@
+//! libibverbs' objects, owned: each keeps alive what it was made from, and is destroyed with its last user.
+
+mod context;
+mod cq;
+mod error;
+mod memory;
+mod qp;
+mod work;
+
+pub use context::{Address, Addressing, Context, Event, Pd};
+pub use cq::{Cq, Idle};
+pub use error::{Error, errno_name, status_name};
+pub use memory::{Mr, Region};
+pub use qp::{Connection, Limits, Qp};
+pub use work::{Completion, Receive, Refused, Send, Sge};
