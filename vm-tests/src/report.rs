@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::calls::{Call, Counts};
 use crate::command::{self, Output};
-use crate::rxe;
+use crate::{rxe, usb4};
 
 /// A report as written by `tbv-trace run -f json`.
 pub struct Report {
@@ -48,7 +48,8 @@ fn add(calls: &mut Counts, row: &Value) -> Result<()> {
     let (entry, op) = (text("entry")?, text("op")?);
     let pid = u32::try_from(row["pid"].as_u64().context("pid")?)?;
     ensure!(matches!(entry.as_str(), "ioctl" | "write"), "entry");
-    ensure!(text("device")? == rxe::DEVICE, "device");
+    let device = text("device")?;
+    ensure!(device == rxe::DEVICE || usb4::DEVICES.contains(&device.as_str()), "device {device}");
     let (all, failed) = (row["count"].as_u64().context("count")?, row["errors"].as_u64().context("errors")?);
     let succeeded = all.checked_sub(failed).context("more errors than calls")?;
     let mut named = 0;

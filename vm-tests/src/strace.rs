@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::calls::{Call, Counts};
+use crate::calls::{Call, Counts, faulted_as_one};
 use crate::strace_line::{self, Line};
 
 /// strace and its options, to be followed by `-o FILE CMD…`. `-X raw` gives numbers for ioctls and
@@ -87,9 +87,10 @@ pub fn agrees(trace: &Trace, seen: &Counts) -> Result<()> {
     for (call, count) in &trace.cut {
         *allowed.entry((call.pid, call.entry.clone(), call.op.clone())).or_default() += count;
     }
+    let (finished, seen) = (faulted_as_one(&trace.finished), faulted_as_one(seen));
     let mut left = seen.clone();
-    for (call, count) in seen {
-        let more = count.saturating_sub(trace.finished.get(call).copied().unwrap_or_default());
+    for (call, count) in &seen {
+        let more = count.saturating_sub(finished.get(call).copied().unwrap_or_default());
         if let Some(spare) = allowed.get_mut(&(call.pid, call.entry.clone(), call.op.clone())) {
             let taken = more.min(*spare);
             *spare -= taken;
@@ -97,7 +98,7 @@ pub fn agrees(trace: &Trace, seen: &Counts) -> Result<()> {
         }
     }
     left.retain(|_, count| *count > 0);
-    let difference = crate::calls::difference(("strace", &trace.finished), ("tbv", &left));
+    let difference = crate::calls::difference(("strace", &finished), ("tbv", &left));
     ensure!(difference.is_empty(), "{difference}cut off: {:?}", trace.cut);
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask build`: the workspace with its eBPF programs.
+//! `cargo xtask build`: the workspace with its eBPF programs, and the kernel module.
 
 use anyhow::Result;
 
-use crate::{paths, process, setup};
+use crate::{kernels, kmod, paths, process, setup};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask build\n  cargo xtask build --release")]
@@ -13,7 +13,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    workspace(args.release)
+    workspace(args.release)?;
+    kmod::build(&kernels::choose(None)?)
 }
 
 /// Builds every crate; installs the eBPF toolchain first if it is missing.

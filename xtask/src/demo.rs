@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 
 use crate::{paths, process, setup, vm};
 
-/// What the guest runs: a software RDMA device, then both sides of `ib_send_lat` under
-/// tbv-trace. The server is ready once it listens.
+/// What the guest runs: both sides of `ib_send_lat` under tbv-trace, first on a software RDMA
+/// device of the stock kernel, then over our own driver's virtual cable.
 const SCRIPT: &str = r#"
 set -e
 modprobe rdma_rxe
@@ -16,14 +16,21 @@ ip addr add 10.9.9.1/24 dev d0
 ip link set d0 up
 ip link set lo up
 rdma link add rxe0 type rxe netdev d0
-exec tbv-trace run --strict --iterations "$1" -- sh -c '
-    ib_send_lat -F -d rxe0 -n "$1" >/dev/null & server=$!
-    until grep -q ":4853 0*:0000 0A " /proc/net/tcp /proc/net/tcp6; do
-        kill -0 $server || exit 2
-        sleep 0.1
-    done
-    ib_send_lat -F -d rxe0 -n "$1" 10.9.9.1 >/dev/null && wait $server
-' sh "$1" 2>&1
+pair() {
+    tbv-trace run --strict --iterations "$1" -- sh -c '
+        ib_send_lat -F -d "$2" -n "$1" >/dev/null & server=$!
+        until grep -q ":4853 0*:0000 0A " /proc/net/tcp /proc/net/tcp6; do
+            kill -0 $server || exit 2
+            sleep 0.1
+        done
+        ib_send_lat -F -d "$3" -n "$1" "$4" >/dev/null && wait $server
+    ' ib_send_lat "$@" 2>&1
+}
+echo "== rdma_rxe, both sides on rxe0"
+pair "$1" rxe0 rxe0 10.9.9.1
+echo
+echo "== thunderbolt_ibverbs, usb4_rdma0 and usb4_rdma1 on a virtual cable"
+pair "$1" usb4_rdma0 usb4_rdma1 127.0.0.1
 "#;
 
 #[derive(clap::Args)]
@@ -39,10 +46,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     setup::run(&setup::Args::default())?;
     eprintln!("demo: building tbv-trace and its eBPF programs");
     crate::build::workspace(false)?;
-    eprintln!(
-        "demo: booting a guest; in it, ib_send_lat -n {} talks to itself over a software RDMA device (rdma_rxe)",
-        args.iterations
-    );
+    crate::kmod::build(&crate::kernels::choose(None)?)?;
+    eprintln!("demo: booting a guest; in it, ib_send_lat -n {} runs over two RDMA drivers", args.iterations);
     let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
     let words = ["vm", "--no-build", "--timeout", "300", "--", "bash", "-c", SCRIPT, "demo"];
     let mut guest = process::command(&own.to_string_lossy(), words);
@@ -53,9 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .context("cannot start the guest")?;
     if status.success() {
         println!(
-            "\nWhat this shows: each side posts its send by one system call (write(2), POST_SEND) an iteration.\n\
-             rdma_rxe's other data path never enters the kernel through ib_uverbs, and the QUERY_GID_ENTRY calls\n\
-             come from start-up, not from messages."
+            "\nWhat this shows: on rdma_rxe each side posts its send by one write(2) an iteration, and the rest of\n\
+             its data path never passes ib_uverbs. On our driver every verb is an ioctl: a POST_SEND, a POST_RECV\n\
+             and the many POLL_CQ of an iteration; each completion queue says how much was put in and taken out."
         );
     }
     Ok(ExitCode::from(status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(vm::EXIT_RUNNER)))

@@ -3,6 +3,7 @@
 mod build;
 mod demo;
 mod kernels;
+mod kmod;
 mod paths;
 mod process;
 mod setup;

@@ -16,7 +16,7 @@ use self::{
     results::{Counts, Outcome},
     suites::{HOST, Suite, VM},
 };
-use crate::{paths, process, setup};
+use crate::{kernels, kmod, paths, process, setup};
 
 const HELP: &str = "The quick tier leaves out what is marked so below; --full runs everything, takes longer
 and writes its summary to docs/results/test-full.md.
@@ -87,6 +87,9 @@ fn guest(suite: &Suite, binary: &str, full: bool) -> Result<Command> {
     let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
     let mut command = process::command(&own.to_string_lossy(), ["vm", "--no-build"]);
     command.args(["--timeout", &suite.limit_s.to_string()]);
+    if !suite.driver {
+        command.arg("--no-kmod");
+    }
     if !suite.append.is_empty() {
         command.args(["--append", suite.append]);
     }
@@ -121,6 +124,7 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
     process::run(process::command("cargo", ["build", "--quiet", "--workspace"]).current_dir(paths::root()))?;
+    kmod::build(&kernels::choose(None)?)?;
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
     let mut found = Vec::new();
@@ -144,7 +148,7 @@ fn conclude(outcomes: &[Outcome], full: bool) -> Result<()> {
     println!("\n{table}\n{line}");
     if full {
         let file = paths::root().join("docs/results/test-full.md");
-        let kernel = crate::kernels::choose(None)?.version;
+        let kernel = kernels::choose(None)?.version;
         fs::write(
             &file,
             format!("# `cargo xtask test --full`\n\nGuest kernel {kernel}.\n\n{table}\n{line}\n"),

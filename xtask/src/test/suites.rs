@@ -10,6 +10,8 @@ pub(super) struct Suite {
     pub(super) what: &'static str,
     /// The command, for one that runs on this machine.
     pub(super) command: &'static str,
+    /// Whether our own driver is loaded in its guest.
+    pub(super) driver: bool,
     /// More words for the guest kernel's command line.
     pub(super) append: &'static str,
     /// Seconds until its guest is killed.
@@ -21,11 +23,33 @@ pub(super) struct Suite {
 }
 
 const fn check(name: &'static str, what: &'static str, command: &'static str) -> Suite {
-    Suite { name, what, command, append: "", limit_s: 0, full_only: false, counts_tests: false }
+    Suite {
+        name,
+        what,
+        command,
+        driver: false,
+        append: "",
+        limit_s: 0,
+        full_only: false,
+        counts_tests: false,
+    }
 }
 
 const fn vm(name: &'static str, what: &'static str) -> Suite {
-    Suite { name, what, command: "", append: "", limit_s: 900, full_only: false, counts_tests: true }
+    Suite {
+        name,
+        what,
+        command: "",
+        driver: false,
+        append: "",
+        limit_s: 900,
+        full_only: false,
+        counts_tests: true,
+    }
+}
+
+const fn driver(name: &'static str, what: &'static str) -> Suite {
+    Suite { driver: true, ..vm(name, what) }
 }
 
 /// On this machine.
@@ -48,6 +72,9 @@ pub(super) const VM: &[Suite] = &[
     vm("raw", "every hook against a client that knows what it sent"),
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
     vm("equality", "counts equal strace's in the same run"),
+    driver("completions", "work requests and completions of our driver, counted exactly"),
+    driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
+    driver("probes", "every byte and every error of our driver and provider"),
 ];
 
 impl Suite {

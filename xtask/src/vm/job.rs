@@ -87,8 +87,29 @@ pub(crate) fn share_tag(number: usize) -> String {
     format!("share{number}")
 }
 
+/// Loads our driver with one cable, waits for its device files, and tells libibverbs where our
+/// provider is.
+fn load(module: &Path, programs: &Path) -> Vec<u8> {
+    let mut script = b"modprobe ib_uverbs && insmod ".to_vec();
+    script.extend(quote(module.as_os_str()));
+    script.extend(
+        b" loop=1 || { echo 'xtask: cannot load the driver; build it, or leave it out by --no-kmod' >&2; exit 125; }\n\
+        until [ -e /dev/infiniband/uverbs1 ]; do sleep 0.05; done\nexport ",
+    );
+    script.extend(assignment("IBV_DRIVERS", programs.join("libusb4_rdma").as_os_str()));
+    script
+}
+
 /// The command, with the caller's folder and environment.
-pub(crate) fn script(command: &[OsString], folder: &Path, programs: &Path, home: &OsStr) -> Vec<u8> {
+///
+/// `module` is our own driver's, to be loaded before.
+pub(crate) fn script(
+    command: &[OsString],
+    folder: &Path,
+    programs: &Path,
+    home: &OsStr,
+    module: Option<&Path>,
+) -> Vec<u8> {
     let mut script = Vec::new();
     let kept = env::vars_os().filter(|(name, _)| is_kept(name));
     for (name, value) in kept {
@@ -104,6 +125,9 @@ pub(crate) fn script(command: &[OsString], folder: &Path, programs: &Path, home:
     script.extend(assignment("PATH", &path));
     script.extend(b"export ");
     script.extend(assignment("HOME", home));
+    if let Some(module) = module {
+        script.extend(load(module, programs));
+    }
     script.extend(b"cd ");
     script.extend(quote(folder.as_os_str()));
     script.extend(b" || exit 125\nexec");

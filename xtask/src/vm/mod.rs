@@ -26,7 +26,7 @@ use self::{
     guest::{Outcome, Task},
     qemu::Machine,
 };
-use crate::{build, kernels, paths};
+use crate::{build, kernels, kmod, paths};
 
 /// The kernel log tells of a broken kernel.
 pub(crate) const EXIT_KERNEL: u8 = 70;
@@ -81,6 +81,10 @@ pub(crate) struct Args {
     /// Let the guest write to this folder of the host
     #[arg(long, value_name = "DIR")]
     pub(crate) rw: Vec<PathBuf>,
+    /// Leave our own driver out; else it is loaded with a virtual cable (usb4_rdma0, usb4_rdma1)
+    /// and libibverbs finds our provider
+    #[arg(long)]
+    pub(crate) no_kmod: bool,
     /// Do not build first
     #[arg(long)]
     pub(crate) no_build: bool,
@@ -98,6 +102,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         build::workspace(args.release)?;
     }
     let kernel = kernels::choose(args.kernel.as_deref())?;
+    if !args.no_build && !args.no_kmod {
+        kmod::build(&kernel)?;
+    }
+    let module = (!args.no_kmod).then(|| kmod::module(&kernel));
     let log = new_log()?;
     let shares = args.rw.iter().map(|dir| share(dir)).collect::<Result<Vec<_>>>()?;
     let home = env::var_os("HOME").unwrap_or_else(|| "/root".into());
@@ -116,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let task = Task {
         kernel: &kernel,
         home: writable_home(Path::new(&home)),
-        script: &job::script(&args.command, &folder, &programs, &home),
+        script: &job::script(&args.command, &folder, &programs, &home, module.as_deref()),
         interactive: args.interactive || args.tty,
         timeout: args.timeout.map(Duration::from_secs),
     };

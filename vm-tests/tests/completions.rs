@@ -1,0 +1,132 @@
+//! Work requests and completions of our own driver, against what ib_send_lat is known to do and
+//! against strace of the same run.
+#![cfg(feature = "vm")]
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use vm_tests::report::Report;
+use vm_tests::{calls, command, strace, usb4};
+
+const ITERATIONS: u64 = 200;
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs both sides of ib_send_lat under strace under tbv-trace.
+fn traced() -> Result<(Report, strace::Trace)> {
+    usb4::set_up()?;
+    let (json, trace) = ("/tmp/completions.json", "/tmp/completions.strace");
+    let [server, client] = usb4::DEVICES;
+    let script = format!(
+        "ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
+        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
+            kill -0 $server || exit 2; sleep 0.1
+        done
+        ib_send_lat -F -d {client} -n {ITERATIONS} 127.0.0.1 >/dev/null || exit 4; wait $server"
+    );
+    let words = [
+        &["tbv-trace", "run", "--strict", "-f", "json", "-o", json, "--"],
+        strace::COMMAND,
+        &["-o", trace, "sh", "-c", &script],
+    ]
+    .concat();
+    usb4::run(&words, LIMIT)?.success()?;
+    let trace = strace::parse(&std::fs::read_to_string(trace)?)?;
+    Ok((Report::read(json.as_ref())?, trace))
+}
+
+fn number(row: &Value, field: &str) -> Result<u64> {
+    row[field].as_u64().with_context(|| format!("no {field} in {row}"))
+}
+
+/// Rows of `table` that belong to process `pid`.
+fn of<'a>(report: &'a Report, table: &str, pid: u32) -> Result<Vec<&'a Value>> {
+    let rows = report.json[table].as_array().with_context(|| format!("no {table}"))?;
+    Ok(rows.iter().filter(|row| row["pid"] == pid).collect())
+}
+
+#[test]
+fn ib_send_lat_posts_and_completes_exactly_what_it_should() -> Result<()> {
+    let (report, trace) = traced()?;
+    ensure!(report.json["environment"]["driver_trace_abi"] == 1, "{}", report.json["environment"]);
+    ensure!(report.lost()? == 0, "{}", report.json["loss"]);
+    strace::agrees(&trace, &calls::as_seen_by_strace(&report.calls))?;
+    let pids = calls::pids(&report.calls);
+    ensure!(pids.len() == 2, "{pids:?}");
+    for pid in pids {
+        let mut posted = [0, 0];
+        for row in of(&report, "work_requests", pid)? {
+            posted[usize::from(row["queue"] == "receive")] += number(row, "posted")?;
+            ensure!(number(row, "posted")? == number(row, "signalled")?, "unsignalled: {row}");
+        }
+        ensure!(posted == [ITERATIONS; 2], "pid {pid} posted {posted:?}");
+        let (mut produced, mut consumed, mut by_ioctl) = (0, 0, 0);
+        for row in of(&report, "completions", pid)? {
+            produced += number(row, "produced")?;
+            consumed += number(row, "consumed")?;
+            by_ioctl += number(row, "consumed_by_ioctl")?;
+            ensure!(number(row, "overflows")? == 0 && number(row, "failed")? == 0, "{row}");
+            ensure!(number(row, "occupancy_max")? <= number(row, "entries")?, "{row}");
+        }
+        ensure!(produced == 2 * ITERATIONS, "pid {pid}: {produced} completions");
+        ensure!(consumed == produced && by_ioctl == produced, "pid {pid}: {consumed}, {by_ioctl} by ioctl");
+        let calls_of = |op: &str| -> u64 {
+            let own = report.calls.iter().filter(|(call, _)| call.pid == pid && call.op == op);
+            own.map(|(_, count)| count).sum()
+        };
+        ensure!(
+            calls_of("POST_SEND") == ITERATIONS && calls_of("POST_RECV") == ITERATIONS,
+            "{:?}",
+            report.calls
+        );
+        ensure!(calls_of("POLL_CQ") >= produced, "{} polls for {produced}", calls_of("POLL_CQ"));
+    }
+    ensure!(report.calls.keys().all(|call| call.entry == "ioctl"), "a write: {:?}", report.calls);
+    Ok(())
+}
+
+#[test]
+fn tracepoint_formats_are_those_the_programs_read() -> Result<()> {
+    usb4::set_up()?;
+    // Event, and its arguments in the order in which tbv-ebpf/src/driver.rs counts them.
+    let read: [(&str, &str); 7] = [
+        ("post_send", "dev qpn seq wr_id opcode signalled length num_sge"),
+        ("post_recv", "dev qpn seq wr_id opcode signalled length num_sge"),
+        ("cq_create", "dev cqn pid cqe mapped"),
+        ("cq_destroy", "dev cqn produced consumed"),
+        ("cq_push", "dev qpn seq wr_id opcode signalled cqn status byte_len produced consumed"),
+        ("cq_poll", "dev cqn asked returned produced consumed"),
+        ("cq_overflow", "dev cqn qpn seq wr_id produced consumed overflows"),
+    ];
+    for (event, fields) in read {
+        let path = format!("/sys/kernel/tracing/events/tbv/{event}/format");
+        let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("field:")?.split(';').next()?.split(' ').next_back())
+            .filter(|name| !name.starts_with("common_"))
+            .collect();
+        ensure!(names.join(" ") == fields, "{event}: {names:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_device_is_named_as_sysfs_names_it_now() -> Result<()> {
+    usb4::set_up()?;
+    let json = "/tmp/renamed.json";
+    let [old, new] = [usb4::DEVICES[1], "rdma_renamed"];
+    command::must(&["rdma", "dev", "set", old, "name", new])?;
+    let script = format!(
+        "ibv_rc_pingpong -d {new} -n 10 >/dev/null & sleep 1; ibv_rc_pingpong -d {new} -n 10 127.0.0.1 >/dev/null; wait"
+    );
+    let done = usb4::run(&["tbv-trace", "run", "-f", "json", "-o", json, "--", "sh", "-c", &script], LIMIT);
+    command::must(&["rdma", "dev", "set", new, "name", old])?;
+    done?.success()?;
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(json)?)?;
+    let rows = report["completions"].as_array().context("no completions")?;
+    ensure!(!rows.is_empty() && rows.iter().all(|row| row["device"] == new), "{rows:?}");
+    let calls = report["calls"].as_array().context("no calls")?;
+    ensure!(!calls.is_empty() && calls.iter().all(|row| row["device"] == new), "{calls:?}");
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The kernel module, built for the guest's kernel.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{kernels::Kernel, paths, process};
+
+/// Folders that the build reads.
+const SOURCES: [&str; 2] = ["kmod", "proto"];
+
+/// Where the module for `kernel` is.
+pub(crate) fn module(kernel: &Kernel) -> PathBuf {
+    folder(kernel).join("kmod/thunderbolt_ibverbs.ko")
+}
+
+/// One folder a kernel: a module fits only the kernel it was built for.
+fn folder(kernel: &Kernel) -> PathBuf {
+    paths::target().join("kmod").join(&kernel.version)
+}
+
+/// Builds what is stale, with W=1. A warning is an error.
+pub(crate) fn build(kernel: &Kernel) -> Result<()> {
+    let folder = folder(kernel);
+    for name in SOURCES {
+        copy(&paths::root().join(name), &folder.join(name))?;
+    }
+    let place = folder.join("kmod");
+    let headers = kernel.headers();
+    let mut make = process::command("make", ["-s", "-C"]);
+    make.arg(&place).arg(format!("KDIR={}", headers.display()));
+    let said = make.output().with_context(|| format!("cannot start `{}`", process::shown(&make)))?;
+    let text = String::from_utf8_lossy(&said.stderr);
+    if !said.status.success() || text.contains("warning:") {
+        bail!("building the kernel module: {}\n{}", said.status, text.trim_end());
+    }
+    Ok(())
+}
+
+/// Copies C sources and build files that differ, so that make sees only real changes.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else { continue };
+        let source = path.extension().is_some_and(|e| e == "c" || e == "h");
+        if !path.is_file() || !(source || name == "Kbuild" || name == "Makefile") || made(&path) {
+            continue;
+        }
+        let (new, target) = (fs::read(&path)?, to.join(name));
+        if fs::read(&target).ok().as_ref() != Some(&new) {
+            fs::write(&target, new).with_context(|| format!("cannot write {}", target.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a build in the source folder made the file.
+fn made(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".mod.c")
+}
