@@ -41,7 +41,7 @@ int tbv_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->cqn = atomic_inc_return(&dev->next_cqn);
 	ibcq->cqe = attr->cqe;
 
-	/* CQ events come with interrupts off, see TRACEPOINTS.md. */
+	/* CQ events come with interrupts off, see docs/tracepoints.md. */
 	local_irq_save(flags);
 	trace_cq_create(dev->index, cq->cqn, task_tgid_nr(current), cq->cqe,
 			false);

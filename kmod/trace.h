@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints: an interface. Scalars only, device index first; the table of
- * arguments and their meanings is TRACEPOINTS.md, its number TBV_TRACE_ABI.
+ * arguments and their meanings is docs/tracepoints.md, its number TBV_TRACE_ABI.
  * Fields are only ever appended.
  */
 #undef TRACE_SYSTEM

@@ -24,7 +24,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let e = &report.environment;
     if !report.command.is_empty() {
         let words: Vec<String> = report.command.iter().map(|w| printable(w)).collect();
-        writeln!(out, "command  {}", words.join(" "))?;
+        writeln!(out, "command  {}", shortened(&words.join(" ")))?;
     }
     write!(out, "where    kernel {}, hook {}", e.kernel, e.hook)?;
     for device in &e.devices {
@@ -200,6 +200,15 @@ fn digits(value: f64) -> usize {
     }
 }
 
+/// The beginning of a command that is long, such as a whole script; the JSON form has all of it.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 100;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// A name from the kernel or a command line, made harmless for a terminal.
 fn printable(text: &str) -> String {
     text.chars()
@@ -219,6 +228,13 @@ mod tests {
     fn durations_have_a_unit() {
         let shown = [0, 999, 1_000, 15_540, 123_456, 2_500_000, 75_000_000_000].map(duration);
         assert_eq!(shown, ["0 ns", "999 ns", "1.00 µs", "15.5 µs", "123 µs", "2.50 ms", "75.0 s"]);
+    }
+
+    #[test]
+    fn long_commands_are_cut_between_characters() {
+        assert_eq!(shortened("ibv_devinfo -v"), "ibv_devinfo -v");
+        assert_eq!(shortened(&"µ".repeat(100)), "µ".repeat(100));
+        assert_eq!(shortened(&"µ".repeat(101)), format!("{}…", "µ".repeat(100)));
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(crate) fn workspace(release: bool) -> Result<()> {
     if !setup::ebpf::is_ready()? {
         setup::ebpf::install()?;
     }
-    let mut cargo = process::command("cargo", ["build", "--workspace", "--quiet"]);
+    // Not xtask: it runs, and would be built anew with other features than `cargo xtask` builds.
+    let mut cargo = process::command("cargo", ["build", "--workspace", "--exclude", "xtask", "--quiet"]);
     if release {
         cargo.arg("--release");
     }

@@ -48,9 +48,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     crate::build::workspace(false)?;
     crate::kmod::build(&crate::kernels::choose(None)?)?;
     eprintln!("demo: booting a guest; in it, ib_send_lat -n {} runs over two RDMA drivers", args.iterations);
-    let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
     let words = ["vm", "--no-build", "--timeout", "300", "--", "bash", "-c", SCRIPT, "demo"];
-    let mut guest = process::command(&own.to_string_lossy(), words);
+    let mut guest = process::xtask(words)?;
     let status = guest
         .arg(args.iterations.to_string())
         .current_dir(paths::root())

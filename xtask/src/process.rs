@@ -15,6 +15,12 @@ pub(crate) fn command<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<It
     command
 }
 
+/// xtask itself, with arguments.
+pub(crate) fn xtask<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Result<Command> {
+    let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
+    Ok(command(&own.to_string_lossy(), args))
+}
+
 /// The command as a person would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());

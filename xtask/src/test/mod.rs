@@ -84,8 +84,7 @@ fn host(suite: &Suite) -> Command {
 }
 
 fn guest(suite: &Suite, binary: &str, full: bool) -> Result<Command> {
-    let own = std::env::current_exe().context("cannot tell where xtask itself is")?;
-    let mut command = process::command(&own.to_string_lossy(), ["vm", "--no-build"]);
+    let mut command = process::xtask(["vm", "--no-build"])?;
     command.args(["--timeout", &suite.limit_s.to_string()]);
     if !suite.driver {
         command.arg("--no-kmod");
@@ -123,7 +122,7 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
-    process::run(process::command("cargo", ["build", "--quiet", "--workspace"]).current_dir(paths::root()))?;
+    crate::build::workspace(false)?;
     kmod::build(&kernels::choose(None)?)?;
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
