@@ -155,7 +155,7 @@ mod tests {
     fn words_survive_the_shell() {
         let words: Vec<OsString> =
             ["printf", "%s|", "", "a b", "it's", "$HOME `x` \\", "*\n", "-n"].map(Into::into).into();
-        let script = script(&words, Path::new("/"), Path::new("/p"), OsStr::new("/h"));
+        let script = script(&words, Path::new("/"), Path::new("/p"), OsStr::new("/h"), None);
         let output = Command::new("sh").arg("-c").arg(OsStr::from_bytes(&script)).output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "|a b|it's|$HOME `x` \\|*\n|-n|");
     }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn our_programs_come_first_and_home_is_set() {
         let words: Vec<OsString> = ["sh", "-c", "echo $PATH; echo $HOME; pwd"].map(Into::into).into();
-        let script = script(&words, Path::new("/usr"), Path::new("/our programs"), OsStr::new("/h"));
+        let script = script(&words, Path::new("/usr"), Path::new("/our programs"), OsStr::new("/h"), None);
         let output = Command::new("sh").arg("-c").arg(OsStr::from_bytes(&script)).output().unwrap();
         let output = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<&str> = output.lines().collect();
@@ -179,5 +179,16 @@ mod tests {
         for name in ["TERMINAL", "LD_LIBRARY_PATH", "CARGO", "HOME", "TBV_BAD-NAME", "BASH_FUNC_x%%"] {
             assert!(!is_kept(OsStr::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn the_driver_is_loaded_before_the_command() {
+        let words = [OsString::from("true")];
+        let module = Some(Path::new("/k o/m.ko"));
+        let script = script(&words, Path::new("/"), Path::new("/p"), OsStr::new("/h"), module);
+        let text = String::from_utf8(script).unwrap();
+        let load = text.find("insmod '/k o/m.ko' loop=1").unwrap();
+        assert!(load < text.find("exec").unwrap());
+        assert!(text.contains("IBV_DRIVERS='/p/libusb4_rdma'"));
     }
 }
