@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -29,18 +29,48 @@ pub(crate) fn schema() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens where `run` writes to: before the command starts, so that a file that cannot be
-/// written costs no run. Text goes to standard error by default, for standard output
-/// belongs to the command.
-pub(crate) fn open(file: Option<&Path>, format: Format) -> Result<Box<dyn Write>> {
-    Ok(match (file, format) {
-        (Some(path), _) => {
-            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Box::new(file)
-        }
-        (None, Format::Text) => Box::new(io::stderr()),
-        (None, Format::Json) => Box::new(io::stdout()),
-    })
+/// Where `run` writes to.
+pub(crate) enum Output {
+    /// A file with its name. It keeps what it held until there is something new.
+    File(File, PathBuf),
+    /// Text, by default: standard output belongs to the command.
+    Stderr,
+    /// JSON, by default.
+    Stdout,
+}
+
+impl Output {
+    /// Before the command starts, so that a file that cannot be written costs no run.
+    pub(crate) fn open(file: Option<&Path>, format: Format) -> Result<Self> {
+        Ok(match (file, format) {
+            (Some(path), _) => {
+                let mut options = File::options();
+                let file = options.write(true).create(true).truncate(false).open(path);
+                Output::File(file.with_context(|| cannot_write(path))?, path.to_owned())
+            }
+            (None, Format::Text) => Output::Stderr,
+            (None, Format::Json) => Output::Stdout,
+        })
+    }
+
+    /// Gives up what a file held before.
+    pub(crate) fn begin(self) -> Result<Box<dyn Write>> {
+        Ok(match self {
+            Output::File(file, path) => {
+                // A pipe or a device has no length to set.
+                if file.metadata().is_ok_and(|m| m.is_file()) {
+                    file.set_len(0).with_context(|| cannot_write(&path))?;
+                }
+                Box::new(file)
+            }
+            Output::Stderr => Box::new(io::stderr()),
+            Output::Stdout => Box::new(io::stdout()),
+        })
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
 }
 
 /// Writes a report in the form asked for.

@@ -20,14 +20,18 @@ use signal_hook::{
 };
 use tbv_core::{Options, Report, Tracer, devices, environment::Environment};
 
-use crate::{cli::RunArgs, exit, output};
+use crate::{
+    cli::RunArgs,
+    exit,
+    output::{self, Output},
+};
 
 /// `tbv-trace run`.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
-    let mut out = output::open(args.output.as_deref(), args.show.format)?;
     let root = Path::new("/");
     let mut devices = devices::list(root);
     let tracer = Tracer::start(&Options { hook: args.hook, descendants: true, max_rows: args.max_rows })?;
+    let out = Output::open(args.output.as_deref(), args.show.format)?;
     let begin = Instant::now();
     let status = match execute(args)? {
         Ok(status) => status,
@@ -45,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let words = args.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let code = status.code().unwrap_or_else(|| exit::SIGNALLED + status.signal().unwrap_or(0));
     let report = Report::new(&snapshot, environment, &devices).of_command(words, duration, code);
-    output::write(&report, &args.show, &mut out)?;
+    output::write(&report, &args.show, &mut *out.begin()?)?;
     if args.strict && report.loss.total > 0 {
         eprintln!(
             "tbv-trace: {} events were lost (see the report), and --strict was given",

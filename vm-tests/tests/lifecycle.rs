@@ -135,6 +135,20 @@ fn a_command_that_cannot_be_started_gives_126_or_127() -> Result<()> {
 }
 
 #[test]
+fn a_run_that_cannot_measure_keeps_the_old_report() -> Result<()> {
+    let path = report_file();
+    std::fs::write(&path, "old")?;
+    let file = path.to_string_lossy();
+    let words =
+        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /sys/class && exec tbv-trace \"$@\"", "sh"];
+    let words = [&words[..], &["run", "-o", &file, "--", "true"]].concat();
+    let output = command::run(&words, LIMIT)?;
+    ensure!(output.code() == 3, "{output:?}");
+    ensure!(std::fs::read_to_string(&path)? == "old", "the old report is gone");
+    Ok(())
+}
+
+#[test]
 fn the_commands_output_is_its_own() -> Result<()> {
     rxe::set_up()?;
     let path = report_file();

@@ -64,6 +64,11 @@ pub(super) const HOST: &[Suite] = &[
         counts_tests: true,
         ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
     },
+    check(
+        "wire-fuzz",
+        "10^6 good, random and mutated frames through the driver's decoder",
+        "make -s -C kmod fuzz",
+    ),
 ];
 
 /// Each in a guest of its own.
