@@ -78,6 +78,7 @@ pub(super) const VM: &[Suite] = &[
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
     vm("equality", "counts equal strace's in the same run"),
     driver("completions", "work requests and completions of our driver, counted exactly"),
+    driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
     driver("probes", "every byte and every error of our driver and provider"),
 ];

@@ -96,6 +96,8 @@ fn load(module: &Path, programs: &Path) -> Vec<u8> {
         b" loop=1 || { echo 'xtask: cannot load the driver; build it, or leave it out by --no-kmod' >&2; exit 125; }\n\
         until [ -e /dev/infiniband/uverbs1 ]; do sleep 0.05; done\nexport ",
     );
+    script.extend(assignment("TBV_KMOD", module.as_os_str()));
+    script.extend(b"export ");
     script.extend(assignment("IBV_DRIVERS", programs.join("libusb4_rdma").as_os_str()));
     script
 }
