@@ -3,14 +3,31 @@
 #![cfg(test)]
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol};
 
-/// The library of this build, which lies beside this test.
+/// The folder of this build's profile: `target/<profile>`.
+fn profile() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().into()
+}
+
+/// The library of this build. `cargo test` alone does not make a cdylib that nothing links, so
+/// it is made here.
 fn image() -> Vec<u8> {
-    let test = std::env::current_exe().unwrap();
-    let path = test.with_file_name("libusb4_rdma.so");
+    let profile = profile();
+    let name = match profile.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "-p", "tbv-provider", "--profile", name, "--target-dir"])
+        .arg(profile.parent().unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success(), "building the provider: {status}");
+    let path = profile.join("libusb4_rdma.so");
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -35,8 +52,7 @@ fn it_registers_under_the_private_abi_it_was_built_for() {
 
 #[test]
 fn it_lies_under_the_name_that_libibverbs_looks_for() {
-    let profile = std::env::current_exe().unwrap();
-    let profile: PathBuf = profile.parent().unwrap().parent().unwrap().into();
+    let profile = profile();
     let link = profile.join(format!("libusb4_rdma-rdmav{}.so", env!("USB4_RDMA_PABI")));
     assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some("libusb4_rdma.so"));
     let configuration = std::fs::read_to_string(profile.join("usb4_rdma.driver")).unwrap();

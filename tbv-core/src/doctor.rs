@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use tbv_common::{
-    ErrnoKey, Histogram, MAX_ERRNOS, MAX_HISTOGRAMS, MAX_PROCESSES, MAX_ROWS, MAX_TARGETS, MAX_THREADS,
-    Process, Row, RowKey, Thread,
+    Cq, CqKey, ErrnoKey, Histogram, MAX_CQS, MAX_ERRNOS, MAX_HISTOGRAMS, MAX_PROCESSES, MAX_ROWS,
+    MAX_TARGETS, MAX_THREADS, MAX_WORK, Process, Row, RowKey, Thread, Work, WorkKey,
 };
 
 use crate::{
@@ -142,7 +142,9 @@ fn memory() -> Check {
         + hash(MAX_THREADS, 4, size_of::<Thread>())
         + hash(MAX_PROCESSES, 4, size_of::<Process>())
         + hash(MAX_PROCESSES, 4, 4)
-        + hash(MAX_TARGETS, 4, 1);
+        + hash(MAX_TARGETS, 4, 1)
+        + hash(MAX_CQS, size_of::<CqKey>(), size_of::<Cq>())
+        + hash(MAX_WORK, size_of::<WorkKey>(), size_of::<Work>());
     let mib = |bytes: usize| bytes.div_ceil(1 << 20);
     let found = format!("{} MiB at once, at most {} MiB", mib(histograms), mib(histograms + rest));
     Check::new("memory", Status::Ok, found, "")

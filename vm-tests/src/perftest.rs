@@ -5,7 +5,8 @@ use crate::rxe::{ADDRESS, DEVICE, GID_INDEX};
 /// perftest and the pingpongs listen on this port when started as a server.
 const PORT: u16 = 18515;
 
-/// A perftest command's two sides with `options`.
+/// A perftest command's two sides with `options`. Without `-x` each side looks through the whole GID
+/// table, thousands of calls.
 pub fn perftest(program: &str, options: &str) -> String {
     let command = format!("{program} -d {DEVICE} -F {options}");
     both_sides(&command, &format!("{command} {ADDRESS}"))

@@ -41,27 +41,28 @@ fn same_of_pair(script: &str) -> Result<Counts> {
 #[test]
 fn ib_send_lat_equals_strace() -> Result<()> {
     let counts = same_of_pair(&perftest::perftest("ib_send_lat", "-n 200"))?;
+    ensure!(calls::of(&counts, "ioctl", "QUERY_GID_ENTRY") > 1000, "{counts:?}");
     ensure!(calls::of(&counts, "write", "POST_SEND") == 400, "{counts:?}");
     Ok(())
 }
 
 #[test]
 fn ib_write_bw_equals_strace() -> Result<()> {
-    let counts = same_of_pair(&perftest::perftest("ib_write_bw", "-n 200 -s 4096"))?;
+    let counts = same_of_pair(&perftest::perftest("ib_write_bw", "-x 1 -n 200 -s 4096"))?;
     ensure!(calls::of(&counts, "write", "POST_SEND") > 0, "{counts:?}");
     Ok(())
 }
 
 #[test]
 fn ib_read_lat_equals_strace() -> Result<()> {
-    let counts = same_of_pair(&perftest::perftest("ib_read_lat", "-n 200"))?;
+    let counts = same_of_pair(&perftest::perftest("ib_read_lat", "-x 1 -n 200"))?;
     ensure!(calls::of(&counts, "write", "POST_SEND") >= 200, "{counts:?}");
     Ok(())
 }
 
 #[test]
 fn ib_atomic_bw_equals_strace() -> Result<()> {
-    let counts = same_of_pair(&perftest::perftest("ib_atomic_bw", "-n 200"))?;
+    let counts = same_of_pair(&perftest::perftest("ib_atomic_bw", "-x 1 -n 200"))?;
     ensure!(calls::of(&counts, "write", "POST_SEND") > 0, "{counts:?}");
     Ok(())
 }
@@ -115,7 +116,7 @@ fn killed_halfway_equals_strace() -> Result<()> {
 
 #[test]
 fn ib_send_lat_killed_halfway_equals_strace() -> Result<()> {
-    let script = perftest::killed("ib_send_lat", "-n 1000000", 200);
+    let script = perftest::killed("ib_send_lat", "-x 1 -n 1000000", 200);
     let (counts, trace) = same(&["sh", "-c", &script], 0).context(script)?;
     let sent = calls::of(&counts, "write", "POST_SEND");
     ensure!(sent > 50 && sent < 1_000_000, "{counts:?}");
