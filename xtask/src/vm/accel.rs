@@ -22,7 +22,9 @@ impl Accel {
     pub(super) fn arguments(self) -> [&'static str; 4] {
         match self {
             Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            Self::Tcg => ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max"],
+            // One thread for all processors: with one each, QEMU 7.2 lets a processor run kernel code while
+            // another patches it (jump labels, ftrace, kprobes), and the guest dies of `Oops: int3`.
+            Self::Tcg => ["-accel", "tcg,thread=single,tb-size=256", "-cpu", "max"],
         }
     }
 

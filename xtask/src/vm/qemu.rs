@@ -189,7 +189,7 @@ mod tests {
             "socket,id=control,fd=11 -device virtserialport,nr=1,chardev=control",
             "local,id=root,path=/,multidevs=remap,security_model=none,readonly=on",
             "local,id=share0,path=/out,multidevs=remap,security_model=none -device",
-            "thread=multi",
+            "thread=single",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
