@@ -59,8 +59,10 @@ pub struct Config {
     /// A [`State`]: so that all programs begin and end at one moment, however long it takes
     /// to attach them.
     pub state: u32,
-    /// Always zero.
-    pub reserved: u32,
+    /// Byte offset of `file.f_mode`.
+    pub file_mode: u32,
+    /// First address behind user memory.
+    pub user_end: u64,
 }
 
 /// Phase of a run, [`Config::state`].
@@ -279,7 +281,7 @@ mod pod {
 }
 
 const _: () = {
-    assert!(size_of::<Config>() == 64);
+    assert!(size_of::<Config>() == 72);
     assert!(size_of::<RowKey>() == 16);
     assert!(size_of::<Row>() == 56);
     assert!(size_of::<ErrnoKey>() == 24);

@@ -1,5 +1,5 @@
 //! The ways to see an uverbs call, best first. They give the same counts, but for what
-//! [`Hook::limits`] says.
+//! [`Hook::limits`] says is not seen.
 
 use std::{fmt, str::FromStr};
 
@@ -44,12 +44,10 @@ impl Hook {
     pub const fn limits(self) -> Option<&'static str> {
         match self {
             Hook::Fentry | Hook::Kprobe => None,
-            Hook::SyscallFentry => Some(
-                "does not see 32-bit programs, writev(2) or io_uring; counts FIONBIO, FIOCLEX and FIONCLEX too",
-            ),
-            Hook::RawSyscall => Some(
-                "does not see 32-bit programs, writev(2) or io_uring; counts FIONBIO, FIOCLEX and FIONCLEX too; slows every system call a little",
-            ),
+            Hook::SyscallFentry => Some("does not see 32-bit programs, writev(2) or io_uring"),
+            Hook::RawSyscall => {
+                Some("does not see 32-bit programs, writev(2) or io_uring; slows every system call a little")
+            }
         }
     }
 }

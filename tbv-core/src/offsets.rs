@@ -1,4 +1,6 @@
-//! Where the programs find the few kernel fields they read.
+//! Where the programs find the few kernel fields they read, and where user memory ends.
+
+use std::{fs, path::Path};
 
 use tbv_common::Config;
 
@@ -19,14 +21,26 @@ pub(crate) fn from_btf(config: &mut Config, btf: &Btf) {
         btf.offset("fdtable", "fd"),
         btf.offset("file", "f_inode"),
         btf.offset("inode", "i_rdev"),
+        btf.offset("file", "f_mode"),
     ];
-    if let [Some(files), Some(fdt), Some(max), Some(fd), Some(inode), Some(rdev)] = files {
+    if let [Some(files), Some(fdt), Some(max), Some(fd), Some(inode), Some(rdev), Some(mode)] = files {
         config.task_files = files;
         config.files_fdt = fdt;
         config.fdtable_max_fds = max;
         config.fdtable_fd = fd;
         config.file_inode = inode;
         config.inode_rdev = rdev;
+        config.file_mode = mode;
         config.files_known = 1;
     }
+}
+
+/// First address behind user memory on x86-64: a page below 2^47, or below 2^56 with five
+/// levels of page tables, which the kernel lists as the CPU flag `la57` only if it uses them.
+pub(crate) fn user_end(root: &Path) -> u64 {
+    const PAGE: u64 = 4096;
+    let cpuinfo = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let bits = if flags.split_whitespace().any(|flag| flag == "la57") { 56 } else { 47 };
+    (1 << bits) - PAGE
 }

@@ -73,6 +73,7 @@ impl Tracer {
             only_targets: options.descendants.into(),
             follow: options.descendants.into(),
             majors: devices::majors(root),
+            user_end: offsets::user_end(root),
             ..Config::default()
         };
         if let Some(btf) = &btf {

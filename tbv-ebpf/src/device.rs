@@ -33,9 +33,26 @@ pub fn of_file(config: &Config, file: u64) -> u32 {
     }
 }
 
-/// `dev_t` of the calling thread's `fd` if that is an uverbs device file, else `None`.
+/// An open uverbs device file.
+pub struct Uverbs {
+    /// Its `dev_t`.
+    pub device: u32,
+    file: u64,
+}
+
+impl Uverbs {
+    /// Whether it is open for writing; a write(2) on one that isn't never reaches the driver.
+    #[inline(always)]
+    pub fn writable(&self, config: &Config) -> bool {
+        /// `FMODE_WRITE` (linux/fs.h).
+        const FMODE_WRITE: u32 = 2;
+        read::<u32>(self.file, config.file_mode).is_some_and(|mode| mode & FMODE_WRITE != 0)
+    }
+}
+
+/// What the calling thread's `fd` is open on, if that is an uverbs device file.
 #[inline(always)]
-pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<u32> {
+pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<Uverbs> {
     // SAFETY: takes no arguments.
     let task = unsafe { bpf_get_current_task() };
     let files: u64 = read(task, config.task_files)?;
@@ -50,7 +67,7 @@ pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<u32> {
         return None;
     }
     let device = of_file(config, file);
-    is_uverbs(config, device).then_some(device)
+    is_uverbs(config, device).then_some(Uverbs { device, file })
 }
 
 #[inline(always)]

@@ -18,19 +18,50 @@ use crate::{count, decode, device, maps::config, uverbs};
 const WRITE: u64 = 1;
 const IOCTL: u64 = 16;
 
+/// ioctl numbers that the VFS answers for every file, as Linux 6.12 does (fs/ioctl.c): they
+/// never reach ib_uverbs, so the hooks on its functions don't see them either.
+#[inline(always)]
+fn answered_by_vfs(number: u32) -> bool {
+    matches!(
+        number,
+        2 // FIGETBSZ
+            | 0x5421 // FIONBIO
+            | 0x5450 // FIONCLEX
+            | 0x5451 // FIOCLEX
+            | 0x5452 // FIOASYNC
+            | 0x5460 // FIOQSIZE
+            | 0x4004_9409 // FICLONE
+            | 0x4020_940d // FICLONERANGE
+            | 0xc018_9436 // FIDEDUPERANGE
+            | 0xc020_660b // FS_IOC_FIEMAP
+            | 0xc004_5877 // FIFREEZE
+            | 0xc004_5878 // FITHAW
+            | 0x8011_1500 // FS_IOC_GETFSUUID
+            | 0x8081_1501 // FS_IOC_GETFSSYSFSPATH
+    )
+}
+
 #[inline(always)]
 fn enter_ioctl(regs: &pt_regs) {
     let Some(config) = config() else { return };
-    let Some(device) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
-    count::enter(config, device, decode::ioctl(regs.rsi as u32, regs.rdx), regs.rdx);
+    let number = regs.rsi as u32;
+    let Some(file) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
+    if !answered_by_vfs(number) {
+        count::enter(config, file.device, decode::ioctl(number, regs.rdx), regs.rdx);
+    }
 }
 
 #[inline(always)]
 fn enter_write(regs: &pt_regs) {
     let Some(config) = config() else { return };
-    let Some(device) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
-    let address = decode::write_address(regs.rsi, regs.rdx);
-    count::enter(config, device, decode::write(address, regs.rdx), address);
+    let Some(file) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
+    let (address, size) = (regs.rsi, regs.rdx);
+    // What vfs_write refuses by itself: a size below zero, and memory that is not the user's.
+    let users = (size as i64) >= 0 && address.checked_add(size).is_some_and(|end| end <= config.user_end);
+    if users && file.writable(config) {
+        let address = decode::write_address(address, size);
+        count::enter(config, file.device, decode::write(address, size), address);
+    }
 }
 
 /// Only calls that entered as uverbs calls are in the thread map in a call.

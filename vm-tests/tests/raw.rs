@@ -110,6 +110,15 @@ fn every_hook_counts_raw_calls_alike() -> Result<()> {
 }
 
 #[test]
+fn no_hook_counts_what_never_reaches_ib_uverbs() -> Result<()> {
+    for hook in HOOKS {
+        let report = exact(&["--hook", hook], &["--unseen", "--cases", "query-port", "--count", "5"])?;
+        ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 5, "{hook}: {:?}", report.calls);
+    }
+    Ok(())
+}
+
+#[test]
 fn every_hook_counts_ib_send_lat_alike() -> Result<()> {
     rxe::set_up()?;
     let script = perftest::perftest("ib_send_lat", "-n 500");

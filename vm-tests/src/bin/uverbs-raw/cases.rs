@@ -63,6 +63,38 @@ pub(crate) fn get_context(driver: u32) -> Case {
     verbs("get-context", "GET_CONTEXT", memory::keep(&bytes))
 }
 
+/// Calls that the kernel answers before ib_uverbs sees them; none of them is to be counted.
+/// `FIFREEZE` and `FITHAW` end with EOPNOTSUPP: devtmpfs cannot be frozen.
+pub(crate) fn unseen(driver: u32) -> Vec<Case> {
+    let zero = memory::keep(&0u64.to_ne_bytes());
+    let numbers = [
+        2,
+        0x5421,
+        0x5450,
+        0x5451,
+        0x5452,
+        0x5460,
+        0x4004_9409,
+        0x4020_940d,
+        0xc018_9436,
+        0xc020_660b,
+        0xc004_5877,
+        0xc004_5878,
+        0x8011_1500,
+        0x8081_1501,
+    ];
+    let request = memory::keep(&query_port(driver));
+    let mut cases: Vec<Case> = numbers
+        .into_iter()
+        .flat_map(|number| [zero, UNMAPPED].map(|address| (number, address)))
+        .map(|(number, address)| Case { name: "", op: "", action: Action::Ioctl { number, address } })
+        .collect();
+    cases.push(write("", "", KERNEL, 24));
+    cases.push(write("", "", request, usize::MAX));
+    cases.push(write("", "", request, 1 << 62));
+    cases
+}
+
 /// All cases.
 pub(crate) fn all(driver: u32) -> Result<Vec<Case>> {
     let mut cases = vec![get_context(driver)];

@@ -44,6 +44,9 @@ struct Arguments {
     /// Processes; with more than one, the first only starts the others.
     #[arg(long, default_value_t = 1)]
     procs: usize,
+    /// Also sends calls that never reach ib_uverbs, and does not print them.
+    #[arg(long)]
+    unseen: bool,
     /// A process kills itself by SIGKILL when one of its threads has sent this many calls.
     #[arg(long)]
     kill_after: Option<u64>,
@@ -99,6 +102,17 @@ fn process(arguments: &Arguments, cases: &[&Case]) -> Result<()> {
     let file = file.with_context(|| arguments.device.clone())?;
     let mut tally = Tally::default();
     tally.send(&cases::get_context(arguments.driver), &file)?;
+    if arguments.unseen {
+        let read_only = File::open(&arguments.device).with_context(|| arguments.device.clone())?;
+        let write = cases::all(arguments.driver)?.into_iter().filter(|case| case.name == "write");
+        let mut ignored = Tally::default();
+        for case in cases::unseen(arguments.driver) {
+            ignored.send(&case, &file)?;
+        }
+        for case in write {
+            ignored.send(&case, &read_only)?;
+        }
+    }
     let threads: Vec<Tally> = std::thread::scope(|scope| {
         let started: Vec<_> =
             (0..arguments.threads).map(|_| scope.spawn(|| thread(arguments, cases, &file))).collect();
