@@ -9,9 +9,10 @@ pub enum Loss {
     RowsFull = 0,
     /// A call counted in its row but in no histogram: no histogram slot was free.
     HistogramsFull = 1,
-    /// A call that could not be followed: the thread map is full.
+    /// A call that could not be followed: the thread map is full. Its return is unmatched, too.
     ThreadsFull = 2,
-    /// A process that could not be described: the process map is full.
+    /// A call of a process that could not be described: the process map is full. Its return is
+    /// unmatched, too.
     ProcessesFull = 3,
     /// An entry whose return was never seen, found when its thread entered again or ended.
     UnmatchedEntry = 4,
@@ -21,7 +22,7 @@ pub enum Loss {
     BackwardClock = 6,
     /// A failed call whose errno could not be recorded: the errno map is full.
     ErrnosFull = 7,
-    /// A new process that could not be followed: the target map is full.
+    /// A new process that could not be followed: the target map is full, or its ids are unreadable.
     TargetsFull = 8,
     /// min or max may be off: too many CPUs raced for them.
     ExtremesRaced = 9,

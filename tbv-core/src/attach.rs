@@ -1,6 +1,6 @@
 //! Attaching the programs of one hook.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use aya::{
     Ebpf,
@@ -42,14 +42,14 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Every attached program.
-    pub(crate) fn programs(&self, ebpf: &Ebpf) -> Vec<OwnedFd> {
-        let own = self.own.iter().filter_map(|a| a.program.try_clone().ok());
-        let aya = self
-            .by_aya
-            .iter()
-            .filter_map(|name| ebpf.program(name)?.fd().ok()?.as_fd().try_clone_to_owned().ok());
-        own.chain(aya).collect()
+    /// Programs that our own loader attached.
+    pub(crate) fn own(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.own.iter().map(|attached| attached.program.as_fd())
+    }
+
+    /// Names of the programs that aya attached.
+    pub(crate) fn by_aya(&self) -> impl Iterator<Item = &'static str> {
+        self.by_aya.iter().copied()
     }
 
     /// What kretprobes missed, as far as the kernel tells.

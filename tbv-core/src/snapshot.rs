@@ -72,7 +72,8 @@ pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) ->
     let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
     let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
     let counters = array::<u64>(ebpf, "LOSS")?;
-    let mut losses = Losses::from_counters(|loss| counters.get(&(loss as u32), 0).unwrap_or(0));
+    let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
+    let mut losses = Losses::from_counters(|loss| counters.get(loss as usize).copied().unwrap_or(0));
     losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
     losses.recursion_misses = recursion_misses;
     losses.kretprobe_missed = kretprobe_missed;

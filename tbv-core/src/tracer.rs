@@ -135,28 +135,34 @@ impl Tracer {
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let mut misses = 0;
+        snapshot::take(&self.ebpf, self.recursion_misses()?, self.links.kretprobe_missed())
+    }
+
+    /// Runs that the kernel skipped, over all attached programs.
+    fn recursion_misses(&self) -> Result<u64> {
         let always = SCHEDULER.iter().map(|(name, _)| *name);
         let ours = driver::PROGRAMS.into_iter().filter(|_| self.driver.is_some());
-        for fd in always.chain(ours).filter_map(|name| self.ebpf.program(name)?.fd().ok()) {
-            misses += sys::recursion_misses(fd.as_fd()).map_err(|e| Error::System("asking a program", e))?;
+        let asked = |fd| sys::recursion_misses(fd).map_err(|e| Error::System("asking a program", e));
+        let mut misses = 0;
+        for name in always.chain(ours).chain(self.links.by_aya()) {
+            let program = self.ebpf.program(name).ok_or(Error::Missing(name))?;
+            let fd = program.fd().map_err(|e| Error::Load(reason(&e)))?;
+            misses += asked(fd.as_fd())?;
         }
-        for fd in self.links.programs(&self.ebpf) {
-            misses += sys::recursion_misses(fd.as_fd()).map_err(|e| Error::System("asking a program", e))?;
+        for fd in self.links.own() {
+            misses += asked(fd)?;
         }
-        snapshot::take(&self.ebpf, misses, self.links.kretprobe_missed())
+        Ok(misses)
     }
 
     /// Ends counting and gives the final result. Calls still running are counted as in flight.
     pub fn stop(mut self) -> Result<Snapshot> {
         self.config.state = State::Stopping as u32;
         write_config(&mut self.ebpf, self.config)?;
-        let mut last = self.snapshot()?;
         // The kernel's own miss counters go with the programs; what is in the maps stays.
-        let (misses, missed) = (last.losses.recursion_misses, last.losses.kretprobe_missed);
+        let (misses, missed) = (self.recursion_misses()?, self.links.kretprobe_missed());
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
-        last = snapshot::take(&self.ebpf, misses, missed)?;
-        Ok(last)
+        snapshot::take(&self.ebpf, misses, missed)
     }
 }
 

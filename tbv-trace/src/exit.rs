@@ -17,7 +17,7 @@ pub(crate) const SIGNALLED: i32 = 128;
 
 /// Prints an error and gives its status. A reader that went away is no error.
 pub(crate) fn explain(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(is_closed_pipe) {
+    if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
     eprintln!("tbv-trace: {error:#}");
@@ -29,6 +29,8 @@ pub(crate) fn explain(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn is_closed_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+/// Whether the reader of our output went away.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed))
 }

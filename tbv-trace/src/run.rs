@@ -49,7 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let words = args.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let code = status.code().unwrap_or_else(|| exit::SIGNALLED + status.signal().unwrap_or(0));
     let report = Report::new(&snapshot, environment, &devices).of_command(words, duration, code);
-    output::write(&report, &args.show, &mut *out.begin()?)?;
+    // A reader that went away does not change how the command ended.
+    match output::write(&report, &args.show, &mut *out.begin()?) {
+        Err(error) if !exit::is_closed_pipe(&error) => return Err(error),
+        _ => {}
+    }
     if args.strict && report.loss.total > 0 {
         eprintln!(
             "tbv-trace: {} events were lost (see the report), and --strict was given",

@@ -135,6 +135,15 @@ fn a_command_that_cannot_be_started_gives_126_or_127() -> Result<()> {
 }
 
 #[test]
+fn a_closed_pipe_does_not_change_the_exit_status() -> Result<()> {
+    rxe::set_up()?;
+    let script = "set -o pipefail; tbv-trace run -f json -- sh -c 'sleep 1; exit 7' | true";
+    let output = command::run(&["bash", "-c", script], LIMIT)?;
+    ensure!(output.code() == 7 && output.stderr.is_empty(), "{output:?}");
+    Ok(())
+}
+
+#[test]
 fn a_run_that_cannot_measure_keeps_the_old_report() -> Result<()> {
     let path = report_file();
     std::fs::write(&path, "old")?;
