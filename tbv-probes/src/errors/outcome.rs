@@ -77,22 +77,26 @@ impl Step {
         Self::new(what, Outcome::of(completion), Outcome::Status(expected))
     }
 
+    /// Some devices answer this instead.
     #[must_use]
-    pub fn or_status(mut self, status: u32) -> Self {
-        self.tolerated.push(Outcome::Status(status));
+    pub fn or(mut self, tolerated: Outcome) -> Self {
+        self.tolerated.push(tolerated);
         self
     }
 
     #[must_use]
-    pub fn or_errno(mut self, errno: i32) -> Self {
-        self.tolerated.push(Outcome::Errno(errno));
-        self
+    pub fn or_status(self, status: u32) -> Self {
+        self.or(Outcome::Status(status))
     }
 
     #[must_use]
-    pub fn or_pending(mut self) -> Self {
-        self.tolerated.push(Outcome::Pending);
-        self
+    pub fn or_errno(self, errno: i32) -> Self {
+        self.or(Outcome::Errno(errno))
+    }
+
+    #[must_use]
+    pub fn or_pending(self) -> Self {
+        self.or(Outcome::Pending)
     }
 
     pub fn verdict(&self, strict: bool) -> Verdict {

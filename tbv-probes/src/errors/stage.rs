@@ -3,10 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tbv_verbs_sys::IBV_ACCESS_LOCAL_WRITE;
+use tbv_verbs_sys::{IBV_ACCESS_LOCAL_WRITE, IBV_QPS_ERR};
 
+use super::outcome::{Outcome, Step};
 use crate::pair::{self, Endpoint, Ports, Shape};
-use crate::verbs::{Completion, Connection, Error, Mr, Qp, Receive, Refused, Region, Send};
+use crate::verbs::{Completion, Connection, Error, Idle, Mr, Qp, Receive, Refused, Region, Send};
 
 /// The ports, and how long to wait.
 pub struct Stage {
@@ -93,6 +94,21 @@ impl Player {
     /// The next send completion, or `None` if it doesn't come.
     pub fn sent(&self) -> Result<Option<Completion>, Error> {
         self.qp().send_cq().wait(self.patience)
+    }
+
+    /// Whether the queue pair has been broken. Some devices hand out the completion with the error before the state
+    /// changes; that is tolerated, if it does change.
+    pub fn broken(&self) -> Result<Step, Error> {
+        let expected = IBV_QPS_ERR;
+        let first = self.qp().state()?;
+        let mut last = first;
+        let mut idle = Idle::new(self.patience);
+        while last != expected && !idle.is_over(false) {
+            last = self.qp().state()?;
+        }
+        let number = |state: u32| Outcome::Number(state.into());
+        let step = Step::new("state of the queue pair", number(first), number(expected));
+        Ok(if last == expected { step.or(number(first)) } else { step })
     }
 
     /// The next receive completion, or `None` if it doesn't come.
