@@ -23,6 +23,8 @@ pub const MAX_WORK: u32 = 16_384;
 pub const NO_SLOT: u32 = u32::MAX;
 /// Longest array of attributes that is searched for INVOKE_WRITE's command.
 pub const MAX_ATTRS: usize = 16;
+/// Devices that a filter can name.
+pub const MAX_DEVICES: usize = 8;
 /// Bytes of a task's name, the last one a NUL (`TASK_COMM_LEN`).
 pub const COMM_LEN: usize = 16;
 
@@ -63,6 +65,47 @@ pub struct Config {
     pub file_mode: u32,
     /// First address behind user memory.
     pub user_end: u64,
+    /// Byte offset of `task_struct.group_leader`.
+    pub task_group_leader: u32,
+    /// Byte offset of `task_struct.comm`.
+    pub task_comm: u32,
+    /// Byte offset of `task_struct.thread_pid`.
+    pub task_thread_pid: u32,
+    /// Byte offset of `pid.level`.
+    pub pid_level: u32,
+    /// Byte offset of `pid.numbers`.
+    pub pid_numbers: u32,
+    /// Whether the five offsets above are known.
+    pub ids_known: u32,
+    /// Level of the pid namespace whose ids the targets are given in.
+    pub own_level: u32,
+    /// Whether a call counts only in the cgroup [`Config::cgroup`] or below it.
+    pub only_cgroup: u32,
+    /// Address of that pid namespace; 0 if the ids of targets are the initial namespace's.
+    pub own_ns: u64,
+    /// A cgroup v2 id.
+    pub cgroup: u64,
+    /// How many elements of [`Config::devices`] count; 0 for calls on any device.
+    pub only_devices: u32,
+    /// `dev_t` of the devices whose calls count.
+    pub devices: [u32; MAX_DEVICES],
+    /// Name of the processes that count, NUL-padded; empty for any.
+    pub comm: [u8; COMM_LEN],
+    /// A [`Stream`].
+    pub stream: u32,
+}
+
+/// Which calls are put into the ring buffer, [`Config::stream`].
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// None.
+    #[default]
+    Off = 0,
+    /// All.
+    All = 1,
+    /// Those that return an error.
+    Failed = 2,
 }
 
 /// Phase of a run, [`Config::state`].
@@ -144,11 +187,11 @@ pub struct ErrnoKey {
 pub struct Process {
     /// Process id in the initial pid namespace.
     pub pid: u32,
-    /// Always zero.
-    pub reserved: u32,
+    /// Process id in its own pid namespace; 0 if unknown.
+    pub ns_pid: u32,
     /// Cgroup v2 id of the process.
     pub cgroup: u64,
-    /// Name of the calling thread, NUL-padded.
+    /// Its name, NUL-padded; the calling thread's if the process's is unknown.
     pub comm: [u8; COMM_LEN],
 }
 
@@ -166,6 +209,65 @@ pub struct Thread {
     pub process: u32,
     /// `dev_t` of the device file.
     pub device: u32,
+    /// The queue that the request names.
+    pub handle: Handle,
+}
+
+/// A queue that a request names: `kind:32 | uverbs handle:32`. Zero for none.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handle(pub u64);
+
+/// What a [`Handle`] is of.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleKind {
+    /// A completion queue.
+    Cq = 1,
+    /// A queue pair.
+    Qp = 2,
+    /// A shared receive queue.
+    Srq = 3,
+}
+
+impl Handle {
+    /// Of a queue of this kind.
+    pub const fn new(kind: HandleKind, handle: u32) -> Self {
+        Handle((kind as u64) << 32 | handle as u64)
+    }
+
+    /// The kind and the handle, if there is one.
+    pub const fn get(self) -> Option<(HandleKind, u32)> {
+        let kind = match self.0 >> 32 {
+            1 => HandleKind::Cq,
+            2 => HandleKind::Qp,
+            3 => HandleKind::Srq,
+            _ => return None,
+        };
+        Some((kind, self.0 as u32))
+    }
+}
+
+/// One call that returned, as the ring buffer carries it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// `CLOCK_MONOTONIC` at entry, nanoseconds.
+    pub time: u64,
+    /// Nanoseconds inside the call; [`u64::MAX`] if the clock went backwards.
+    pub latency: u64,
+    /// The operation.
+    pub op: u64,
+    /// The queue that the request names.
+    pub handle: Handle,
+    /// The process number.
+    pub process: u32,
+    /// Thread id, in the initial pid namespace.
+    pub tid: u32,
+    /// `dev_t` of the device file.
+    pub device: u32,
+    /// The positive errno; 0 for success.
+    pub errno: u32,
 }
 
 /// A queue of a queue pair.
@@ -246,10 +348,16 @@ pub struct Work {
 pub struct Whoami {
     /// `bpf_get_current_pid_tgid()`: process id << 32 | thread id, in the initial namespace.
     pub pid_tgid: u64,
+    /// Address of our pid namespace; 0 if unknown.
+    pub pid_ns: u64,
     /// Offset of `task_struct.pid` found by looking for that pair; 0 if not found.
     pub task_pid: u32,
+    /// Level of our pid namespace.
+    pub ns_level: u32,
     /// 1 once the program ran.
     pub ran: u32,
+    /// Always zero.
+    pub reserved: u32,
 }
 
 #[cfg(feature = "user")]
@@ -278,18 +386,21 @@ mod pod {
     unsafe impl aya::Pod for super::WorkKey {}
     // SAFETY: as above.
     unsafe impl aya::Pod for super::Work {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Event {}
 }
 
 const _: () = {
-    assert!(size_of::<Config>() == 72);
+    assert!(size_of::<Config>() == 176);
     assert!(size_of::<RowKey>() == 16);
     assert!(size_of::<Row>() == 56);
     assert!(size_of::<ErrnoKey>() == 24);
     assert!(size_of::<Process>() == 32);
-    assert!(size_of::<Thread>() == 32);
-    assert!(size_of::<Whoami>() == 16);
+    assert!(size_of::<Thread>() == 40);
+    assert!(size_of::<Whoami>() == 32);
     assert!(size_of::<CqKey>() == 8);
     assert!(size_of::<Cq>() == 72);
     assert!(size_of::<WorkKey>() == 16);
     assert!(size_of::<Work>() == 16);
+    assert!(size_of::<Event>() == 48);
 };

@@ -4,6 +4,8 @@
 //! (`RDMA_VERBS_IOCTL`) whose header names an object and a method, and wraps the legacy
 //! commands of write(2) in object DEVICE, method INVOKE_WRITE.
 
+use crate::maps::HandleKind;
+
 /// `RDMA_VERBS_IOCTL`, `_IOWR(0x1b, 1, struct ib_uverbs_ioctl_hdr)` (`rdma/rdma_user_ioctl_cmds.h`).
 pub const RDMA_VERBS_IOCTL: u32 = 0xc018_1b01;
 /// `UVERBS_OBJECT_DEVICE` and `UVERBS_METHOD_INVOKE_WRITE`: both zero (`rdma/ib_user_ioctl_cmds.h`).
@@ -12,6 +14,8 @@ pub const OBJECT_DEVICE: u16 = 0;
 pub const METHOD_INVOKE_WRITE: u16 = 0;
 /// `UVERBS_ATTR_WRITE_CMD`: the attribute of INVOKE_WRITE that carries the write command.
 pub const ATTR_WRITE_CMD: u16 = 2;
+/// `UVERBS_ATTR_CORE_IN`: the attribute of INVOKE_WRITE that carries the command's own structure.
+pub const ATTR_CORE_IN: u16 = 0;
 /// Bit of object and method ids that says "driver's own" (`UVERBS_ID_NS_SHIFT` is 12).
 pub const ID_DRIVER_NS: u16 = 0x1000;
 /// `IB_USER_VERBS_CMD_FLAG_EXTENDED`: bit 31 of a write command.
@@ -124,6 +128,44 @@ impl Op {
     pub const fn ioctl_number(self) -> u32 {
         self.0 as u32
     }
+}
+
+/// Where the structure of a write command names the queue it is about (`rdma/ib_user_verbs.h`): the kind of queue
+/// and the byte offset of its handle. `None` for commands that name none.
+#[inline(always)]
+pub const fn queue_of_command(command: u16) -> Option<(HandleKind, u64)> {
+    // struct ib_uverbs_modify_qp begins with two addresses of 32 bytes.
+    const ADDRESSES: u64 = 64;
+    const GID: u64 = 16;
+    const RESPONSE: u64 = 8;
+    Some(match command & !COMMAND_EXTENDED {
+        // RESIZE_CQ, DESTROY_CQ, POLL_CQ
+        19..=21 => (HandleKind::Cq, RESPONSE),
+        // REQ_NOTIFY_CQ
+        23 => (HandleKind::Cq, 0),
+        // MODIFY_QP
+        26 => (HandleKind::Qp, ADDRESSES),
+        // QUERY_QP, DESTROY_QP, POST_SEND, POST_RECV
+        25 | 27..=29 => (HandleKind::Qp, RESPONSE),
+        // ATTACH_MCAST, DETACH_MCAST
+        30 | 31 => (HandleKind::Qp, GID),
+        // MODIFY_SRQ
+        33 => (HandleKind::Srq, 0),
+        // QUERY_SRQ, DESTROY_SRQ, POST_SRQ_RECV
+        34..=36 => (HandleKind::Srq, RESPONSE),
+        _ => return None,
+    })
+}
+
+/// The kind of queue that methods of this object are about (`enum uverbs_default_objects`).
+#[inline(always)]
+pub const fn queue_of_object(object: u16) -> Option<HandleKind> {
+    Some(match object {
+        3 => HandleKind::Cq,
+        4 => HandleKind::Qp,
+        5 => HandleKind::Srq,
+        _ => return None,
+    })
 }
 
 const fn pack_command(command: u32) -> u16 {

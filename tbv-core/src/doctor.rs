@@ -8,7 +8,7 @@ use tbv_common::{
 };
 
 use crate::{
-    Hook, Options, Tracer,
+    Filter, Hook, Options, Tracer,
     btf::BTF_DIR,
     devices,
     permission::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN},
@@ -116,7 +116,11 @@ fn devices(root: &Path) -> Check {
 }
 
 fn hook(hook: Hook) -> Check {
-    let started = Tracer::start(&Options { hook: Some(hook), descendants: true, max_rows: None });
+    let started = Tracer::start(&Options {
+        hook: Some(hook),
+        filter: Filter { descendants: true, ..Filter::default() },
+        ..Options::default()
+    });
     match started {
         Ok(_) => Check::new(hook.name(), Status::Ok, hook.description(), ""),
         Err(e) => Check::new(hook.name(), Status::Degraded, e.to_string(), "another hook is used instead"),

@@ -24,6 +24,9 @@ pub enum Error {
     /// None of the hooks that were tried could be attached.
     #[error("cannot attach to the uverbs path:{}", list(.0))]
     NoHook(Vec<(Hook, String)>),
+    /// What was to be traced is not there, or cannot be told apart here.
+    #[error("{0}")]
+    Filter(String),
     /// The programs or maps could not be loaded.
     #[error("loading the eBPF programs: {0}")]
     Load(String),

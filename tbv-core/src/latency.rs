@@ -76,6 +76,29 @@ impl Distribution {
         };
     }
 
+    /// What came since an earlier state of the same distribution. Its extremes are only known as far as the buckets
+    /// tell; without them it has none.
+    #[must_use]
+    pub fn since(&self, earlier: &Distribution) -> Distribution {
+        let buckets: Option<Vec<u64>> = match (&self.buckets, &earlier.buckets) {
+            (Some(now), Some(then)) => {
+                Some(now.iter().zip(then).map(|(a, b)| a.saturating_sub(*b)).collect())
+            }
+            _ => None,
+        };
+        let filled = |index: Option<usize>| index.map(Bucket::at);
+        let lowest = filled(buckets.as_ref().and_then(|b| b.iter().position(|n| *n > 0)));
+        let highest = filled(buckets.as_ref().and_then(|b| b.iter().rposition(|n| *n > 0)));
+        let count = self.count.saturating_sub(earlier.count);
+        Distribution {
+            count: if lowest.is_some() { count } else { 0 },
+            sum: self.sum.saturating_sub(earlier.sum),
+            min: lowest.map_or(u64::MAX, |bucket| bucket.low.max(self.min)),
+            max: highest.map_or(0, |bucket| (bucket.high - 1).min(self.max)),
+            buckets,
+        }
+    }
+
     /// The value below or at which the share `q` (0 to 1) of all values lies.
     pub fn percentile(&self, q: f64) -> Option<u64> {
         let buckets = self.buckets.as_ref()?;

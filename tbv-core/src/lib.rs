@@ -3,15 +3,19 @@
 
 mod attach;
 pub mod btf;
+pub mod cgroups;
 pub mod devices;
 pub mod doctor;
 pub mod driver;
 pub mod environment;
 pub mod error;
+pub mod events;
+pub mod filter;
 pub mod hook;
 pub mod latency;
 pub mod loss;
 mod module_fentry;
+pub mod names;
 mod offsets;
 pub mod permission;
 pub mod report;
@@ -21,6 +25,9 @@ pub mod tracer;
 pub mod uapi;
 
 pub use error::{Error, Result};
+pub use filter::Filter;
 pub use hook::Hook;
+pub use names::Names;
 pub use report::Report;
-pub use tracer::{Options, Tracer};
+pub use tbv_common::{Event, HandleKind, Op, Process};
+pub use tracer::{Options, StreamOptions, Tracer};

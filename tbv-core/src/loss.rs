@@ -78,6 +78,33 @@ impl Losses {
         self
     }
 
+    /// What was lost since an earlier moment of the same run; what is in flight is so now.
+    #[must_use]
+    pub fn since(&self, earlier: &Losses) -> Self {
+        let less = |now: u64, then: u64| now.saturating_sub(then);
+        Losses {
+            total: 0,
+            rows_full: less(self.rows_full, earlier.rows_full),
+            histograms_full: less(self.histograms_full, earlier.histograms_full),
+            threads_full: less(self.threads_full, earlier.threads_full),
+            processes_full: less(self.processes_full, earlier.processes_full),
+            unmatched_entry: less(self.unmatched_entry, earlier.unmatched_entry),
+            unmatched_return: less(self.unmatched_return, earlier.unmatched_return),
+            backward_clock: less(self.backward_clock, earlier.backward_clock),
+            errnos_full: less(self.errnos_full, earlier.errnos_full),
+            targets_full: less(self.targets_full, earlier.targets_full),
+            extremes_raced: less(self.extremes_raced, earlier.extremes_raced),
+            file_unreadable: less(self.file_unreadable, earlier.file_unreadable),
+            ring_full: less(self.ring_full, earlier.ring_full),
+            cqs_full: less(self.cqs_full, earlier.cqs_full),
+            work_full: less(self.work_full, earlier.work_full),
+            in_flight: self.in_flight,
+            recursion_misses: less(self.recursion_misses, earlier.recursion_misses),
+            kretprobe_missed: less(self.kretprobe_missed, earlier.kretprobe_missed),
+        }
+        .summed()
+    }
+
     /// Name and value of every part.
     pub fn parts(&self) -> [(&'static str, u64); 17] {
         [

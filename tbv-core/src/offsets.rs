@@ -14,6 +14,21 @@ pub(crate) fn from_btf(config: &mut Config, btf: &Btf) {
     {
         (config.task_signal, config.signal_live) = (signal, live);
     }
+    let ids = [
+        btf.offset("task_struct", "group_leader"),
+        btf.offset("task_struct", "comm"),
+        btf.offset("task_struct", "thread_pid"),
+        btf.offset("pid", "level"),
+        btf.offset("pid", "numbers"),
+    ];
+    if let [Some(leader), Some(comm), Some(thread_pid), Some(level), Some(numbers)] = ids {
+        config.task_group_leader = leader;
+        config.task_comm = comm;
+        config.task_thread_pid = thread_pid;
+        config.pid_level = level;
+        config.pid_numbers = numbers;
+        config.ids_known = 1;
+    }
     let files = [
         btf.offset("task_struct", "files"),
         btf.offset("files_struct", "fdt"),

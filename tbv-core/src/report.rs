@@ -1,10 +1,10 @@
 //! The report: the stable form of a result, written and read as JSON.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{Bucket, Cq, CqKey, Entry, Process, Queue, Work, WorkKey};
+use tbv_common::{Bucket, Cq, CqKey, Entry, Op, Process, Queue, Work, WorkKey};
 
 use crate::{
     devices::Devices,
@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     latency::Latency,
     loss::Losses,
+    names::Names,
     snapshot::{Counted, Snapshot},
     uapi,
 };
@@ -33,6 +34,12 @@ pub struct Report {
     pub command: Vec<String>,
     /// How long was traced, in nanoseconds.
     pub duration_ns: u64,
+    /// What was left out, in the words of the command line: `--comm x`, `--failed`, `--top 10`. Empty if nothing was.
+    #[serde(default)]
+    pub filters: Vec<String>,
+    /// The interval that this is of; absent in a report of the whole time.
+    #[serde(default)]
+    pub interval: Option<Interval>,
     /// One element per process, device and operation.
     pub calls: Vec<Call>,
     /// One element per completion queue of our own driver.
@@ -47,13 +54,31 @@ pub struct Report {
     pub exit_status: Option<i32>,
 }
 
+/// A part of the time that was traced. Minimum and maximum latencies of an interval are known as exactly as
+/// percentiles are; so are the losses, but for `in_flight`, which is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Number of the interval, from 1.
+    pub number: u64,
+    /// Its begin, in nanoseconds since tracing began.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+}
+
 /// What one process called how often.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// Process id, in the initial pid namespace.
     pub pid: u32,
+    /// Process id in its own pid namespace, a container's say; absent if it could not be told.
+    #[serde(default)]
+    pub ns_pid: Option<u32>,
     /// The process's name at its first call.
     pub comm: String,
+    /// Path of the cgroup (version 2) that it was in at its first call; absent if that was gone when looked for.
+    #[serde(default)]
+    pub cgroup: Option<String>,
     /// RDMA device, such as `rxe0`; `unknown` if it could not be told.
     pub device: String,
     /// `ioctl` or `write`.
@@ -119,15 +144,18 @@ pub struct WorkRequests {
 
 impl Report {
     /// Names what a snapshot counted.
-    pub fn new(snapshot: &Snapshot, mut environment: Environment, devices: &Devices) -> Self {
+    pub fn new(snapshot: &Snapshot, mut environment: Environment, names: &Names) -> Self {
+        let devices = &names.devices;
         let calls: Vec<Call> =
-            snapshot.rows.iter().map(|row| call(row, &snapshot.processes, devices)).collect();
+            snapshot.rows.iter().map(|row| call(row, &snapshot.processes, names)).collect();
         environment.mode = mode(&calls).to_owned();
         Report {
             schema_version: SCHEMA_VERSION,
             environment,
             command: Vec::new(),
             duration_ns: 0,
+            filters: Vec::new(),
+            interval: None,
             calls,
             completions: snapshot.cqs.iter().map(|(key, cq)| completions(*key, cq, devices)).collect(),
             work_requests: snapshot
@@ -140,13 +168,25 @@ impl Report {
         }
     }
 
-    /// With what was run, for how long, and how it ended.
-    #[must_use]
-    pub fn of_command(mut self, command: Vec<String>, duration: Duration, exit_status: i32) -> Self {
-        self.command = command;
-        self.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.exit_status = Some(exit_status);
-        self
+    /// Leaves only calls on these devices and what happened on them, for what the kernel side cannot filter by.
+    pub fn keep_devices(&mut self, names: &[String]) {
+        if !names.is_empty() {
+            self.completions.retain(|cq| names.contains(&cq.device));
+            self.work_requests.retain(|work| names.contains(&work.device));
+        }
+    }
+
+    /// Leaves only rows with failures.
+    pub fn keep_failed(&mut self) {
+        self.calls.retain(|call| call.errors > 0);
+        self.filters.push("--failed".to_owned());
+    }
+
+    /// Leaves only the `n` rows with the most calls.
+    pub fn keep_top(&mut self, n: usize) {
+        self.calls.sort_by_key(|call| std::cmp::Reverse(call.count));
+        self.calls.truncate(n);
+        self.filters.push(format!("--top {n}"));
     }
 
     /// Reads a report file, and says what is wrong with one that can't be used.
@@ -187,13 +227,9 @@ impl Report {
     }
 }
 
-fn call(row: &Counted, processes: &BTreeMap<u32, Process>, devices: &Devices) -> Call {
+fn call(row: &Counted, processes: &BTreeMap<u32, Process>, names: &Names) -> Call {
     let process = processes.get(&row.key.process);
-    let device = devices.get(&row.key.device).map_or(UNKNOWN_DEVICE, |d| &d.name);
-    let entry = match row.key.op.entry() {
-        Some(Entry::Write | Entry::WriteUnreadable) => "write",
-        _ => "ioctl",
-    };
+    let device = names.devices.get(&row.key.device).map_or(UNKNOWN_DEVICE, |d| &d.name);
     let buckets = row.latency.buckets.as_ref().map(|buckets| {
         buckets
             .iter()
@@ -204,15 +240,25 @@ fn call(row: &Counted, processes: &BTreeMap<u32, Process>, devices: &Devices) ->
     });
     Call {
         pid: process.map_or(0, |p| p.pid),
+        ns_pid: process.map(|p| p.ns_pid).filter(|pid| *pid != 0),
+        cgroup: process.and_then(|p| names.cgroups.path(p.cgroup)).map(str::to_owned),
         comm: process.map_or_else(String::new, comm),
         device: device.to_owned(),
-        entry: entry.to_owned(),
+        entry: entry_name(row.key.op).to_owned(),
         op: uapi::op_name(row.key.op).into_owned(),
         count: row.count,
         errors: row.errors,
         errnos: row.errnos.iter().map(|(e, n)| (uapi::errno_name(*e).into_owned(), *n)).collect(),
         latency_ns: row.latency.summary(),
         latency_buckets: buckets,
+    }
+}
+
+/// The system call that an operation came in by: `ioctl` or `write`.
+pub fn entry_name(op: Op) -> &'static str {
+    match op.entry() {
+        Some(Entry::Write | Entry::WriteUnreadable) => "write",
+        _ => "ioctl",
     }
 }
 
@@ -252,7 +298,8 @@ fn work_requests(key: WorkKey, work: &Work, devices: &Devices) -> WorkRequests {
     }
 }
 
-fn comm(process: &Process) -> String {
+/// The name of a process.
+pub fn comm(process: &Process) -> String {
     let bytes = process.comm.split(|b| *b == 0).next().unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }

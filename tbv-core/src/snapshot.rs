@@ -6,7 +6,9 @@ use aya::{
     Ebpf, Pod,
     maps::{Array, HashMap, MapData},
 };
-use tbv_common::{Cq, CqKey, ErrnoKey, Histogram, NO_SLOT, Process, Row, RowKey, Thread, Work, WorkKey};
+use tbv_common::{
+    Cq, CqKey, ErrnoKey, Histogram, Loss, NO_SLOT, Process, Row, RowKey, Thread, Work, WorkKey,
+};
 
 use crate::{
     error::{Error, Result},
@@ -44,6 +46,58 @@ pub struct Snapshot {
     pub losses: Losses,
 }
 
+impl Snapshot {
+    /// What came since an earlier snapshot of the same run. Of a row's latencies only the histogram says when they
+    /// were: minimum and maximum are its outermost buckets' bounds, where the totals don't tell more. Totals of a
+    /// completion queue's life and the most that was in it stay as they are.
+    #[must_use]
+    pub fn since(&self, earlier: &Snapshot) -> Snapshot {
+        let before: BTreeMap<RowKey, &Counted> = earlier.rows.iter().map(|row| (row.key, row)).collect();
+        let rows = self
+            .rows
+            .iter()
+            .map(|row| before.get(&row.key).map_or_else(|| row.clone(), |old| row.since(old)))
+            .filter(|row| row.count > 0)
+            .collect();
+        let cqs = self.cqs.iter().map(|(key, cq)| {
+            let old = earlier.cqs.get(key).copied().unwrap_or_default();
+            let cq = Cq {
+                pushed: cq.pushed.saturating_sub(old.pushed),
+                failed: cq.failed.saturating_sub(old.failed),
+                consumed_by_ioctl: cq.consumed_by_ioctl.saturating_sub(old.consumed_by_ioctl),
+                overflows: cq.overflows.saturating_sub(old.overflows),
+                ..*cq
+            };
+            (*key, cq)
+        });
+        let work = self.work.iter().map(|(key, work)| {
+            let old = earlier.work.get(key).copied().unwrap_or_default();
+            let posted = work.posted.saturating_sub(old.posted);
+            (*key, Work { posted, signalled: work.signalled.saturating_sub(old.signalled) })
+        });
+        Snapshot {
+            rows,
+            processes: self.processes.clone(),
+            cqs: cqs.collect(),
+            work: work.filter(|(_, work)| work.posted > 0).collect(),
+            losses: self.losses.since(&earlier.losses),
+        }
+    }
+}
+
+impl Counted {
+    fn since(&self, old: &Counted) -> Counted {
+        let errnos = self.errnos.iter().map(|(errno, n)| (*errno, n - old.errnos.get(errno).unwrap_or(&0)));
+        Counted {
+            key: self.key,
+            count: self.count.saturating_sub(old.count),
+            errors: self.errors.saturating_sub(old.errors),
+            errnos: errnos.filter(|(_, n)| *n > 0).collect(),
+            latency: self.latency.since(&old.latency),
+        }
+    }
+}
+
 pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) -> Result<Snapshot> {
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
     for entry in hash::<ErrnoKey, u64>(ebpf, "ERRNOS")?.iter() {
@@ -70,6 +124,12 @@ pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) ->
     }
     rows.sort_by_key(|row| row.key);
     let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
+    let losses = losses(ebpf, recursion_misses, kretprobe_missed)?;
+    let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
+    Ok(Snapshot { rows, processes, cqs, work, losses })
+}
+
+pub(crate) fn losses(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) -> Result<Losses> {
     let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
     let counters = array::<u64>(ebpf, "LOSS")?;
     let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
@@ -77,8 +137,15 @@ pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) ->
     losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
     losses.recursion_misses = recursion_misses;
     losses.kretprobe_missed = kretprobe_missed;
-    let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
-    Ok(Snapshot { rows, processes, cqs, work, losses: losses.summed() })
+    Ok(losses.summed())
+}
+
+pub(crate) fn loss(ebpf: &Ebpf, which: Loss) -> Result<u64> {
+    array::<u64>(ebpf, "LOSS")?.get(&(which as u32), 0).map_err(|e| Error::Map("LOSS", e))
+}
+
+pub(crate) fn process(ebpf: &Ebpf, number: u32) -> Option<Process> {
+    hash::<u32, Process>(ebpf, "PROCESSES").ok()?.get(&number, 0).ok()
 }
 
 fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {

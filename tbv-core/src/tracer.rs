@@ -7,14 +7,20 @@ use aya::{
     maps::{Array, HashMap, MapData},
     programs::RawTracePoint,
 };
-use tbv_common::{Config, MAX_ROWS, State, Whoami};
+use aya_log::Level;
+use tbv_common::{Config, Loss, MAX_ROWS, Process, State, Stream, Whoami};
 
 use crate::{
     attach::{self, Links, reason},
     btf::Btf,
-    devices, driver,
+    devices::{self, Devices},
+    driver,
+    environment::Environment,
     error::{Error, Result},
+    events::{self, Events},
+    filter::Filter,
     hook::Hook,
+    loss::Losses,
     offsets, permission,
     snapshot::{self, Snapshot},
     sys,
@@ -34,10 +40,23 @@ type Tried = Vec<(Hook, String)>;
 pub struct Options {
     /// The hook to use; the best that works if not given.
     pub hook: Option<Hook>,
-    /// Count only what descends from the calling process, instead of every process.
-    pub descendants: bool,
+    /// Whose calls count.
+    pub filter: Filter,
+    /// Also stream single calls, see [`Tracer::events`].
+    pub stream: Option<StreamOptions>,
+    /// Let the programs log, see [`Tracer::program_log`]. Costs time at every new process.
+    pub log: bool,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
     pub max_rows: Option<u32>,
+}
+
+/// How to stream calls.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamOptions {
+    /// Only calls that return an error.
+    pub failed_only: bool,
+    /// Bytes of the ring buffer, a power of two of at least a page.
+    pub ring_bytes: u32,
 }
 
 /// Loaded and attached programs. Dropping it, or the end of the process, removes them all.
@@ -63,32 +82,43 @@ impl Tracer {
         if !missing.is_empty() {
             return Err(Error::Permission { missing: missing.join(" and ") });
         }
+        let log_level = if options.log { Level::Trace as u8 } else { 0 };
+        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
+            .map_max_entries("EVENTS", ring_bytes)
+            .override_global(aya_log::LEVEL, &log_level, true)
             .load(OBJECT)
             .map_err(|e| Error::Load(reason(&e)))?;
         let btf = Btf::vmlinux().ok();
-        let who = whoami(&mut ebpf)?;
         let mut config = Config {
-            only_targets: options.descendants.into(),
-            follow: options.descendants.into(),
             majors: devices::majors(root),
             user_end: offsets::user_end(root),
+            stream: match options.stream {
+                None => Stream::Off,
+                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
+                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
+            } as u32,
             ..Config::default()
         };
         if let Some(btf) = &btf {
             offsets::from_btf(&mut config, btf);
         }
+        write_config(&mut ebpf, config)?;
+        let who = whoami(&mut ebpf)?;
         if config.task_pid == 0 {
             config.task_pid = who.task_pid;
         }
+        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
         if config.follow != 0 && config.task_pid == 0 {
             return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
         }
         write_config(&mut ebpf, config)?;
-        if options.descendants {
-            let own = (who.pid_tgid >> 32) as u32;
-            hash::<u32, u8>(&mut ebpf, "TARGETS")?.insert(own, 1, 0).map_err(|e| Error::Map("TARGETS", e))?;
+        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
+            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
+            for pid in pids {
+                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
+            }
         }
         for (program, target) in SCHEDULER {
             attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
@@ -133,6 +163,40 @@ impl Tracer {
         self.driver
     }
 
+    /// Where it was traced and how; `devices` are those to name.
+    pub fn environment(&self, devices: &Devices) -> Environment {
+        let mut environment = Environment::read(Path::new("/"), self.hook, &self.passed_over, devices);
+        environment.devices_known = self.devices_known();
+        environment.driver_trace_abi = self.driver;
+        environment
+    }
+
+    /// The stream of single calls, once, if [`Options::stream`] asked for it.
+    pub fn events(&mut self) -> Result<Events> {
+        Events::take(&mut self.ebpf)
+    }
+
+    /// The process that has this number in events.
+    pub fn process(&self, number: u32) -> Option<Process> {
+        snapshot::process(&self.ebpf, number)
+    }
+
+    /// Events that did not fit the ring buffer so far.
+    pub fn ring_full(&self) -> Result<u64> {
+        snapshot::loss(&self.ebpf, Loss::RingFull)
+    }
+
+    /// What the programs say, once, if [`Options::log`] asked for it.
+    pub fn program_log(&mut self) -> Result<ProgramLog> {
+        let log = aya_log::EbpfLogger::init_with_logger(&mut self.ebpf, ToStderr);
+        log.map(ProgramLog).map_err(|e| Error::Load(reason(&e)))
+    }
+
+    /// What was lost so far.
+    pub fn losses(&self) -> Result<Losses> {
+        snapshot::losses(&self.ebpf, self.recursion_misses()?, self.links.kretprobe_missed())
+    }
+
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
         snapshot::take(&self.ebpf, self.recursion_misses()?, self.links.kretprobe_missed())
@@ -155,15 +219,40 @@ impl Tracer {
         Ok(misses)
     }
 
-    /// Ends counting and gives the final result. Calls still running are counted as in flight.
-    pub fn stop(mut self) -> Result<Snapshot> {
+    /// Ends counting: from now on no call is begun to be followed, and nothing is attached any more. What is in the
+    /// maps and the stream stays.
+    pub fn stop(&mut self) -> Result<Snapshot> {
         self.config.state = State::Stopping as u32;
         write_config(&mut self.ebpf, self.config)?;
-        // The kernel's own miss counters go with the programs; what is in the maps stays.
+        // The kernel's own miss counters go with the programs.
         let (misses, missed) = (self.recursion_misses()?, self.links.kretprobe_missed());
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
         snapshot::take(&self.ebpf, misses, missed)
     }
+}
+
+/// The programs' own log. What does not fit its ring buffer is not counted: it is for looking for faults only.
+pub struct ProgramLog(aya_log::EbpfLogger<ToStderr>);
+
+impl ProgramLog {
+    /// Prints to standard error what came since the last time.
+    pub fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+struct ToStderr;
+
+impl log::Log for ToStderr {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        eprintln!("tbv-trace: eBPF: {}", record.args());
+    }
+
+    fn flush(&self) {}
 }
 
 fn first_that_works(

@@ -1,12 +1,13 @@
 //! The two halves of counting: a call enters, a call returns.
 
 use aya_ebpf::{
-    bindings::{BPF_ANY, BPF_NOEXIST},
-    helpers::{bpf_get_current_cgroup_id, bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    bindings::{BPF_ANY, BPF_NOEXIST, BPF_RB_NO_WAKEUP},
+    helpers::{bpf_get_current_cgroup_id, bpf_get_current_pid_tgid, bpf_ktime_get_ns},
 };
+use aya_log_ebpf::debug;
 use tbv_common::*;
 
-use crate::{atomic, atomic::lost, decode, maps::*};
+use crate::{atomic, atomic::lost, decode, maps::*, target};
 
 /// Indices into [`NEXT`].
 const NEXT_PROCESS: u32 = 0;
@@ -14,16 +15,13 @@ const NEXT_SLOT: u32 = 1;
 /// Errors are the last 4095 values (`MAX_ERRNO`).
 const MAX_ERRNO: i64 = 4095;
 
-/// Whether calls of this process count.
-#[inline(always)]
-pub fn wanted(config: &Config, tgid: u32) -> bool {
-    config.only_targets == 0 || TARGETS.get_ptr(tgid).is_some()
-}
-
 /// A call of the current thread begins.
 #[inline(always)]
 pub fn enter(config: &Config, device: u32, op: Op, address: u64) {
-    if config.state != State::Running as u32 {
+    if config.state != State::Running as u32
+        || !target::device_wanted(config, device)
+        || !target::cgroup_wanted(config)
+    {
         return;
     }
     let id = bpf_get_current_pid_tgid();
@@ -37,6 +35,9 @@ pub fn enter(config: &Config, device: u32, op: Op, address: u64) {
     thread.op = op;
     thread.address = address;
     thread.device = device;
+    if config.stream != Stream::Off as u32 {
+        thread.handle = decode::handle(op, address);
+    }
     // SAFETY: takes no arguments. Last, so that our own work is not in the latency.
     thread.start = unsafe { bpf_ktime_get_ns() };
 }
@@ -46,11 +47,11 @@ fn thread(config: &Config, tgid: u32, tid: u32) -> Option<*mut Thread> {
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         return Some(thread);
     }
-    if !wanted(config, tgid) {
+    if !target::process_wanted(config, tgid) {
         return None;
     }
-    let process = process(tgid)?;
-    let new = Thread { start: 0, op: Op(0), address: 0, process, device: 0 };
+    let process = process(config, tgid)?;
+    let new = Thread { start: 0, op: Op(0), address: 0, process, device: 0, handle: Handle(0) };
     if THREADS.insert(tid, new, BPF_ANY as u64).is_err() {
         lost(Loss::ThreadsFull);
     }
@@ -59,7 +60,7 @@ fn thread(config: &Config, tgid: u32, tid: u32) -> Option<*mut Thread> {
 
 /// The number of process `tgid`, which gets one if it has none.
 #[inline(always)]
-fn process(tgid: u32) -> Option<u32> {
+fn process(config: &Config, tgid: u32) -> Option<u32> {
     if let Some(number) = CURRENT.get_ptr(tgid) {
         // SAFETY: a live map value.
         return Some(unsafe { *number });
@@ -67,16 +68,17 @@ fn process(tgid: u32) -> Option<u32> {
     let number = next(NEXT_PROCESS)? as u32;
     let process = Process {
         pid: tgid,
-        reserved: 0,
+        ns_pid: target::ns_pid(config),
         // SAFETY: takes no arguments.
         cgroup: unsafe { bpf_get_current_cgroup_id() },
-        comm: bpf_get_current_comm().unwrap_or([0; COMM_LEN]),
+        comm: target::comm(config),
     };
     if PROCESSES.insert(number, process, BPF_ANY as u64).is_err() {
         lost(Loss::ProcessesFull);
         return None;
     }
     if CURRENT.insert(tgid, number, BPF_NOEXIST as u64).is_ok() {
+        debug!((), "process {} makes its first call and is number {}", tgid, number);
         return Some(number);
     }
     // Another thread of the process was faster, or the map is full.
@@ -126,6 +128,12 @@ pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
         return;
     }
     let op = if decode::unreadable(thread.op) { again(thread) } else { thread.op };
+    let errno = if (-MAX_ERRNO..0).contains(&ret) { -ret as u32 } else { 0 };
+    if config.stream == Stream::All as u32 || (config.stream == Stream::Failed as u32 && errno != 0) {
+        let latency = if now < start { u64::MAX } else { now - start };
+        let (process, device, handle) = (thread.process, thread.device, thread.handle);
+        stream(Event { time: start, latency, op: op.0, handle, process, tid: id as u32, device, errno });
+    }
     let key = RowKey { process: thread.process, device: thread.device, op };
     let Some(row) = row(&key) else {
         lost(Loss::RowsFull);
@@ -134,9 +142,9 @@ pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
     // SAFETY: `row` is a live map value.
     unsafe {
         atomic::add(&raw mut (*row).count, 1);
-        if (-MAX_ERRNO..0).contains(&ret) {
+        if errno != 0 {
             atomic::add(&raw mut (*row).errors, 1);
-            errno(key, -ret as u32);
+            count_errno(key, errno);
         }
         if now < start {
             lost(Loss::BackwardClock);
@@ -146,9 +154,26 @@ pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
     }
 }
 
+/// Nobody is woken for it: user space looks at the ring by the clock.
+#[inline(always)]
+fn stream(event: Event) {
+    match EVENTS.reserve::<Event>(0) {
+        Some(mut entry) => {
+            entry.write(event);
+            entry.submit(BPF_RB_NO_WAKEUP as u64);
+        }
+        None => lost(Loss::RingFull),
+    }
+}
+
+/// Its device is not known any more: with a filter by device it may not have been one of ours.
 #[inline(always)]
 fn unmatched(config: &Config, tgid: u32) {
-    if config.state == State::Running as u32 && wanted(config, tgid) {
+    if config.state == State::Running as u32
+        && config.only_devices == 0
+        && target::cgroup_wanted(config)
+        && target::process_wanted(config, tgid)
+    {
         lost(Loss::UnmatchedReturn);
     }
 }
@@ -190,7 +215,7 @@ fn row(key: &RowKey) -> Option<*mut Row> {
 }
 
 #[inline(always)]
-fn errno(row: RowKey, errno: u32) {
+fn count_errno(row: RowKey, errno: u32) {
     let key = ErrnoKey { row, errno, reserved: 0 };
     if ERRNOS.get_ptr(key).is_none() {
         let _ = ERRNOS.insert(key, 0, BPF_NOEXIST as u64);

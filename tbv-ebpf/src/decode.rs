@@ -3,8 +3,11 @@
 
 use aya_ebpf::helpers::bpf_probe_read_user;
 use tbv_common::{
-    Entry, MAX_ATTRS, Op,
-    op::{ATTR_WRITE_CMD, METHOD_INVOKE_WRITE, OBJECT_DEVICE, RDMA_VERBS_IOCTL},
+    Entry, Handle, MAX_ATTRS, Op,
+    op::{
+        ATTR_CORE_IN, ATTR_WRITE_CMD, COMMAND_EXTENDED, METHOD_INVOKE_WRITE, OBJECT_DEVICE, RDMA_VERBS_IOCTL,
+        queue_of_command, queue_of_object,
+    },
 };
 
 /// `struct ib_uverbs_ioctl_hdr` without its attributes.
@@ -29,8 +32,14 @@ struct Attr {
     data: u64,
 }
 
-/// `struct ib_uverbs_cmd_hdr` up to the command.
+const HEADER: u64 = size_of::<Header>() as u64;
+
+/// `struct ib_uverbs_cmd_hdr`.
 pub const WRITE_HEADER: u64 = 8;
+/// The same with `struct ib_uverbs_ex_cmd_hdr` behind it.
+const WRITE_HEADER_EXTENDED: u64 = WRITE_HEADER + 16;
+/// The creating method of completion queues, queue pairs and shared receive queues.
+const METHOD_CREATE: u16 = 0;
 
 /// The operation of `ioctl(fd, number, address)`.
 #[inline(always)]
@@ -45,7 +54,7 @@ pub fn ioctl(number: u32, address: u64) -> Op {
     if header.object != OBJECT_DEVICE || header.method != METHOD_INVOKE_WRITE {
         return Op::method(header.driver, header.object, header.method);
     }
-    let attrs = address + size_of::<Header>() as u64;
+    let attrs = address + HEADER;
     for i in 0..MAX_ATTRS {
         if i >= header.num_attrs as usize {
             break;
@@ -90,6 +99,69 @@ pub fn write(address: u64, count: u64) -> Op {
         Ok(command) => Op::write(command),
         Err(_) => Op::undecoded(Entry::WriteUnreadable),
     }
+}
+
+/// The queue that the request of a decoded operation names, if any; `address` is that of
+/// [`ioctl`] or [`write`].
+#[inline(always)]
+pub fn handle(op: Op, address: u64) -> Handle {
+    let kind = op.0 >> 60;
+    if kind == Entry::Write as u64 {
+        let extended = op.command() & COMMAND_EXTENDED != 0;
+        let header = if extended { WRITE_HEADER_EXTENDED } else { WRITE_HEADER };
+        return of_command(op, |offset| word(address + header + offset));
+    }
+    if kind == Entry::InvokeWrite as u64 {
+        return of_command(op, |offset| match core_in(address) {
+            Some(attr) if attr.len > 8 => word(attr.data + offset),
+            Some(attr) if offset == 0 => Some(attr.data as u32),
+            _ => None,
+        });
+    }
+    if kind != Entry::Method as u64 {
+        return Handle(0);
+    }
+    // By convention the first attribute of a method is the object that it is about. A handle is
+    // inline; one that the kernel is still to make is not there yet.
+    let Some(kind) = queue_of_object(op.object()) else { return Handle(0) };
+    // SAFETY: the helper checks the address.
+    match unsafe { bpf_probe_read_user((address + HEADER) as *const Attr) } {
+        Ok(attr) if attr.id == 0 && attr.len == 0 && op.method_id() != METHOD_CREATE => {
+            Handle::new(kind, attr.data as u32)
+        }
+        _ => Handle(0),
+    }
+}
+
+#[inline(always)]
+fn of_command(op: Op, read: impl Fn(u64) -> Option<u32>) -> Handle {
+    let Some((kind, offset)) = queue_of_command(op.command()) else { return Handle(0) };
+    read(offset).map_or(Handle(0), |handle| Handle::new(kind, handle))
+}
+
+#[inline(always)]
+fn word(address: u64) -> Option<u32> {
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_user(address as *const u32) }.ok()
+}
+
+/// INVOKE_WRITE's attribute with the command's structure.
+#[inline(always)]
+fn core_in(address: u64) -> Option<Attr> {
+    // SAFETY: the helper checks the address.
+    let header = unsafe { bpf_probe_read_user(address as *const Header) }.ok()?;
+    for i in 0..MAX_ATTRS {
+        if i >= header.num_attrs as usize {
+            break;
+        }
+        // SAFETY: the helper checks the address.
+        let attr =
+            unsafe { bpf_probe_read_user(((address + HEADER) as *const Attr).wrapping_add(i)) }.ok()?;
+        if attr.id == ATTR_CORE_IN {
+            return Some(attr);
+        }
+    }
+    None
 }
 
 /// Whether the request's memory could not be read: the kernel may have brought it in since.

@@ -13,14 +13,19 @@ use tbv_common::*;
 use crate::{
     atomic,
     atomic::lost,
-    count::wanted,
     maps::{CQS, WORK, config},
+    target,
 };
 
-/// Whether events of process `tgid` count now.
+/// Whether events of the current process, `tgid`, count now. Filters by device are applied by whoever reads: the
+/// driver numbers its devices in its own way.
 #[inline(always)]
 fn counts(tgid: u32) -> bool {
-    config().is_some_and(|config| config.state != State::Idle as u32 && wanted(config, tgid))
+    config().is_some_and(|config| {
+        config.state != State::Idle as u32
+            && target::cgroup_wanted(config)
+            && target::process_wanted(config, tgid)
+    })
 }
 
 #[inline(always)]

@@ -16,6 +16,7 @@ mod driver;
 mod maps;
 mod process;
 mod syscalls;
+mod target;
 mod uverbs;
 mod whoami;
 

@@ -3,7 +3,7 @@
 use aya_ebpf::{
     bindings::BPF_F_NO_PREALLOC,
     macros::map,
-    maps::{Array, HashMap},
+    maps::{Array, HashMap, RingBuf},
 };
 use tbv_common::*;
 
@@ -41,6 +41,15 @@ pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(MAX_PROC
 /// Process ids that are traced, if [`Config::only_targets`].
 #[map]
 pub static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(MAX_TARGETS, BPF_F_NO_PREALLOC);
+
+/// The same in the pid namespace of tbv itself, while [`Config::own_ns`] is set: their ids in the
+/// initial namespace are learnt when they are first seen.
+#[map]
+pub static NS_TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(MAX_TARGETS, BPF_F_NO_PREALLOC);
+
+/// Calls that returned, for who asked for a stream. The loader sets the size.
+#[map]
+pub static EVENTS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
 /// Completion queues of traced processes, also those that are gone.
 #[map]

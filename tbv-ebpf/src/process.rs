@@ -7,11 +7,13 @@ use aya_ebpf::{
     macros::raw_tracepoint,
     programs::RawTracePointContext,
 };
+use aya_log_ebpf::debug;
 use tbv_common::{Config, Loss};
 
 use crate::{
     atomic::lost,
     maps::{CURRENT, TARGETS, THREADS, config},
+    target,
 };
 
 /// `sched_process_fork(struct task_struct *parent, struct task_struct *child)`.
@@ -38,7 +40,8 @@ fn forked(config: &Config, child: u64) {
         return; // a thread: its process is known already
     }
     let parent = (bpf_get_current_pid_tgid() >> 32) as u32;
-    if TARGETS.get_ptr(parent).is_some() {
+    if target::is_target(config, parent) {
+        debug!((), "process {} starts process {}, which is followed", parent, tgid);
         if TARGETS.insert(tgid, 1, BPF_ANY as u64).is_err() {
             lost(Loss::TargetsFull);
         }
@@ -79,7 +82,7 @@ pub fn exit(_: RawTracePointContext) -> i32 {
     {
         let _ = CURRENT.remove(tgid);
         if config.follow != 0 {
-            let _ = TARGETS.remove(tgid);
+            target::ended(config, tgid);
         }
     }
     0

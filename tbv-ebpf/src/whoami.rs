@@ -7,7 +7,10 @@ use aya_ebpf::{
     programs::RawTracePointContext,
 };
 
-use crate::maps::WHOAMI;
+use crate::{
+    maps::{WHOAMI, config},
+    target,
+};
 
 /// Bytes of `task_struct` that are searched; it is 9.5 KiB on a distribution's 6.12.
 const SEARCHED: u32 = 16_384;
@@ -32,8 +35,11 @@ pub fn whoami(_: RawTracePointContext) -> i32 {
             Err(_) => break,
         }
     }
+    let (pid_ns, ns_level) = config().map_or((0, 0), target::namespace);
     // SAFETY: a live map value that nothing else uses.
     unsafe {
+        (*answer).pid_ns = pid_ns;
+        (*answer).ns_level = ns_level;
         (*answer).pid_tgid = id;
         (*answer).task_pid = found;
         (*answer).ran = 1;

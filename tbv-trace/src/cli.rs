@@ -1,9 +1,9 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tbv_core::Hook;
+use tbv_core::{Filter, Hook, events};
 
 const EXIT: &str = "\
 Exit status:
@@ -19,6 +19,9 @@ Exit status:
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT, propagate_version = true)]
 pub(crate) struct Cli {
+    /// Say more on standard error: what is attached, and what the eBPF programs log
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -27,12 +30,22 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and count its calls and those of its children
     Run(RunArgs),
-    /// Show a report that `run -f json` wrote
+    /// Count the calls of programs that run already
+    Attach(AttachArgs),
+    /// Print single calls as they return, a line each
+    Events(EventsArgs),
+    /// Show a report that `-f json` wrote
     Report(ReportArgs),
-    /// Print the JSON schema of reports
-    Schema,
+    /// Compare two reports
+    Diff(DiffArgs),
+    /// Print the JSON schema of reports, or of `events -f jsonl`
+    Schema(SchemaArgs),
     /// Say what works on this machine, what doesn't, and what to do about it
     Doctor,
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Print or write the manual pages
+    Man(ManArgs),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -40,28 +53,78 @@ Examples:
   tbv-trace run -- ib_send_lat -d rxe0 10.0.0.1
   tbv-trace run --iterations 1000 -- ib_send_lat -n 1000 10.0.0.1
   tbv-trace run -f json -o report.json -- ibv_devinfo -v
-  tbv-trace run -- sh -c 'server & client'";
+  tbv-trace run -i 1 -- ib_send_bw -d rxe0 -D 10 10.0.0.1
+  tbv-trace run -- sh -c 'server & client'
+
+Under sudo the command runs as the user who called sudo.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{RUN_EXAMPLES}\n\n{EXIT}"))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) show: ShowArgs,
-    /// Write the result to FILE instead of standard error (text) or standard output (json)
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Attach in this way only: fentry, kprobe, syscall-fentry or raw-syscall
-    #[arg(long, value_name = "HOOK")]
-    pub(crate) hook: Option<Hook>,
-    /// Keep at most N rows (process × device × operation); calls beyond are counted as lost
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub(crate) max_rows: Option<u32>,
-    /// Exit with status 4 if anything was lost
+    pub(crate) measure: MeasureArgs,
+    /// Under sudo, run the command as root all the same
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub(crate) as_root: bool,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+const ATTACH_EXAMPLES: &str = "\
+Examples:
+  tbv-trace attach -p 4242                    until the process ends, or Ctrl-C
+  tbv-trace attach -p 4242 -d 10 -i 1         ten seconds, a table every second and one of all
+  tbv-trace attach --comm python3 --dev mlx5_0
+  tbv-trace attach --cgroup /system.slice/job.service -f jsonl -i 5 -o job.jsonl
+  tbv-trace attach -a -d 5 --top 10
+  tbv-trace attach -a -d 60 --failed          what failed in a minute";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{ATTACH_EXAMPLES}\n\n{EXIT}"))]
+pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) duration: Option<Duration>,
+}
+
+const EVENTS_EXAMPLES: &str = "\
+Examples:
+  tbv-trace events -p 4242
+  tbv-trace events -a --failed                every call that fails, on any device
+  tbv-trace events --comm ib_send_lat -f jsonl -d 1 | jq -r 'select(.event == \"call\") | .op'
+
+A line is written when its call returns; its time is that of the entry, in seconds since tracing began.
+QUEUE is the uverbs handle that the request names, where it names one.
+What the ring buffer had no room for is counted: a line says so where it happened, and the last line
+has the sum. delivered + lost = calls, always.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EVENTS_EXAMPLES}\n\n{EXIT}"))]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// Form of the lines
+    #[arg(short, long, value_enum, default_value_t = StreamFormat::Text)]
+    pub(crate) format: StreamFormat,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Only calls that return an error
+    #[arg(short = 'x', long)]
+    pub(crate) failed: bool,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the ring buffer in bytes, a power of two from 4K to 1G (K, M and G are understood)
+    #[arg(long, value_name = "BYTES", default_value = "8M", value_parser = ring_bytes)]
+    pub(crate) ringbuf_size: u32,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +137,134 @@ pub(crate) struct ReportArgs {
     pub(crate) file: PathBuf,
 }
 
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  tbv-trace diff before.json after.json
+  tbv-trace diff --iterations 1000 before.json after.json
+
+Rows are added up over processes of the same name. Times are compared only if both reports come from the
+same environment; what differs is said.";
+
 #[derive(Debug, Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub(crate) struct DiffArgs {
+    /// Form of the result
+    #[arg(short, long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+    /// Also show calls per iteration, for workloads of N iterations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: Option<u64>,
+    /// The first report
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The second report
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Of what
+    #[arg(value_enum, default_value_t = SchemaOf::Report)]
+    pub(crate) of: SchemaOf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tbv-trace completions bash > /etc/bash_completion.d/tbv-trace")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tbv-trace man | man -l -\n  tbv-trace man --dir /usr/local/share/man/man1"
+)]
+pub(crate) struct ManArgs {
+    /// Write the page of every command into this folder, instead of printing that of tbv-trace
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Whose calls count. All conditions have to hold.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct WhoArgs {
+    /// Processes with these ids, and what they start from now on
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Processes of this name (the first 15 bytes count)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) comm: Option<String>,
+    /// Calls made in this cgroup (version 2) or below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Calls on these RDMA devices
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) dev: Vec<String>,
+    /// Every process
+    #[arg(short, long, conflicts_with_all = ["pid", "comm", "cgroup"])]
+    pub(crate) all: bool,
+}
+
+impl WhoArgs {
+    pub(crate) fn filter(&self) -> Filter {
+        Filter {
+            descendants: false,
+            pids: self.pid.clone(),
+            comm: self.comm.clone(),
+            cgroup: self.cgroup.clone(),
+            devices: self.dev.clone(),
+        }
+    }
+
+    /// As it was said.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.pid.is_empty() {
+            let pids: Vec<String> = self.pid.iter().map(u32::to_string).collect();
+            words.push(format!("--pid {}", pids.join(",")));
+        }
+        words.extend(self.comm.iter().map(|comm| format!("--comm {comm}")));
+        words.extend(self.cgroup.iter().map(|path| format!("--cgroup {}", path.display())));
+        if !self.dev.is_empty() {
+            words.push(format!("--dev {}", self.dev.join(",")));
+        }
+        words
+    }
+}
+
+/// What `run` and `attach` share.
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+    /// Write the result to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also give a result of every SECS seconds; the last one is of the whole time
+    #[arg(short, long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) interval: Option<Duration>,
+    /// Keep at most N rows (process × device × operation); calls beyond are counted as lost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) max_rows: Option<u32>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+/// How to trace.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
+    /// Attach in this way only: fentry, kprobe, syscall-fentry or raw-syscall
+    #[arg(long, value_name = "HOOK")]
+    pub(crate) hook: Option<Hook>,
+    /// Exit with status 4 if anything was lost
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Form of the result
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
@@ -82,6 +272,12 @@ pub(crate) struct ShowArgs {
     /// Also show calls per iteration, for a workload of N iterations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iterations: Option<u64>,
+    /// Only rows with calls that failed
+    #[arg(short = 'x', long)]
+    pub(crate) failed: bool,
+    /// Only the N rows with the most calls
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,4 +286,92 @@ pub(crate) enum Format {
     Text,
     /// The report, for programs; `tbv-trace schema` describes it
     Json,
+    /// The same, a line for each report
+    Jsonl,
+    /// A line for each row, with one for each way to lose calls
+    Csv,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StreamFormat {
+    /// A line for people
+    Text,
+    /// A JSON object a line; `tbv-trace schema events` describes them
+    Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    /// A table for people
+    Text,
+    /// A JSON object
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// A report
+    Report,
+    /// A line of `events -f jsonl`
+    Events,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if duration >= Duration::from_millis(1) => Ok(duration),
+        _ => Err("must be at least 0.001".to_owned()),
+    }
+}
+
+fn ring_bytes(text: &str) -> Result<u32, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = number.parse::<u32>().ok().and_then(|n| n.checked_mul(unit));
+    let fits = |n: &u32| n.is_power_of_two() && (events::RING_MIN..=events::RING_MAX).contains(n);
+    bytes.filter(fits).ok_or_else(|| "must be a power of two from 4K to 1G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_times_are_understood_or_refused() {
+        assert_eq!(
+            ["4096", "4K", "8M", "1g"].map(|t| ring_bytes(t).unwrap()),
+            [4096, 4096, 8 << 20, 1 << 30]
+        );
+        for bad in ["", "K", "3K", "2048", "2G", "4G", "-4K", "8MB"] {
+            assert!(ring_bytes(bad).is_err(), "{bad}");
+        }
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["", "0", "-1", "nan", "inf", "x"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn someone_has_to_be_named() {
+        let parse = |words: &str| Cli::try_parse_from(words.split(' '));
+        assert!(parse("tbv-trace attach").is_err());
+        assert!(parse("tbv-trace attach -a -p 1").is_err());
+        assert!(parse("tbv-trace attach -a --dev rxe0").is_ok());
+        let Command::Attach(args) = parse("tbv-trace attach -p 1,2 -p 3 --comm x").unwrap().command else {
+            panic!("not attach");
+        };
+        assert_eq!(args.who.filter().pids, [1, 2, 3]);
+        assert_eq!(args.who.words(), ["--pid 1,2,3", "--comm x"]);
+    }
 }

@@ -34,3 +34,12 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed))
 }
+
+/// The status of a run that gave its result; `code` is that of its command.
+pub(crate) fn after(strict: bool, lost: u64, code: Option<i32>) -> ExitCode {
+    if strict && lost > 0 {
+        eprintln!("tbv-trace: {lost} events were lost (see the report), and --strict was given");
+        return ExitCode::from(LOST);
+    }
+    ExitCode::from(u8::try_from(code.unwrap_or(0)).unwrap_or(u8::MAX))
+}

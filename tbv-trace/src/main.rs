@@ -1,11 +1,19 @@
 //! `tbv-trace`: counts what RDMA programs ask of the kernel.
 
 mod cli;
+mod command;
+mod diff;
 mod doctor;
+mod events;
 mod exit;
+mod generated;
+mod measure;
 mod output;
-mod run;
+mod session;
+mod stream_line;
+mod table;
 mod text;
+mod verbose;
 
 use std::process::ExitCode;
 
@@ -13,11 +21,17 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    let log = verbose::Log::new(cli.verbose);
     let done = match &cli.command {
-        cli::Command::Run(args) => run::run(args),
+        cli::Command::Run(args) => measure::run(args, &log),
+        cli::Command::Attach(args) => measure::attach(args, &log),
+        cli::Command::Events(args) => events::events(args, &log),
         cli::Command::Report(args) => output::report(args),
-        cli::Command::Schema => output::schema(),
+        cli::Command::Diff(args) => diff::diff(args),
+        cli::Command::Schema(args) => output::schema(args),
         cli::Command::Doctor => doctor::doctor(),
+        cli::Command::Completions(args) => generated::completions(args),
+        cli::Command::Man(args) => generated::man(args),
     };
     done.unwrap_or_else(|error| exit::explain(&error))
 }

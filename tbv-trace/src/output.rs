@@ -11,74 +11,125 @@ use anyhow::{Context as _, Result};
 use tbv_core::Report;
 
 use crate::{
-    cli::{Format, ReportArgs, ShowArgs},
-    text,
+    cli::{Format, ReportArgs, SchemaArgs, SchemaOf, ShowArgs},
+    exit, stream_line, table, text,
 };
 
 /// `tbv-trace report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
     let report = Report::read(&args.file)?;
-    write(&report, &args.show, &mut io::stdout().lock())?;
+    Reports::new(Box::new(io::stdout()), &args.show).write(&report)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `tbv-trace schema`.
-pub(crate) fn schema() -> Result<ExitCode> {
-    let schema = serde_json::to_string_pretty(&Report::json_schema())?;
-    writeln!(io::stdout().lock(), "{schema}")?;
+pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode> {
+    let schema = match args.of {
+        SchemaOf::Report => Report::json_schema(),
+        SchemaOf::Events => stream_line::json_schema(),
+    };
+    writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&schema)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where `run` writes to.
+/// Where results go unless `-o` says otherwise.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
-    /// A file with its name. It keeps what it held until there is something new.
-    File(File, PathBuf),
-    /// Text, by default: standard output belongs to the command.
+    /// For text beside a command: standard output belongs to it.
     Stderr,
-    /// JSON, by default.
+    /// Else.
     Stdout,
 }
 
-impl Output {
-    /// Before the command starts, so that a file that cannot be written costs no run.
-    pub(crate) fn open(file: Option<&Path>, format: Format) -> Result<Self> {
-        Ok(match (file, format) {
-            (Some(path), _) => {
-                let mut options = File::options();
-                let file = options.write(true).create(true).truncate(false).open(path);
-                Output::File(file.with_context(|| cannot_write(path))?, path.to_owned())
-            }
-            (None, Format::Text) => Output::Stderr,
-            (None, Format::Json) => Output::Stdout,
-        })
+/// A file that is to be written to. It keeps what it held until there is something new.
+struct Untouched(File, PathBuf);
+
+impl Untouched {
+    /// Before anything is traced, so that a file that cannot be written costs no run.
+    fn open(path: &Path) -> Result<Self> {
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        Ok(Untouched(file.with_context(|| cannot_write(path))?, path.to_owned()))
     }
 
-    /// Gives up what a file held before.
-    pub(crate) fn begin(self) -> Result<Box<dyn Write>> {
-        Ok(match self {
-            Output::File(file, path) => {
-                // A pipe or a device has no length to set.
-                if file.metadata().is_ok_and(|m| m.is_file()) {
-                    file.set_len(0).with_context(|| cannot_write(&path))?;
-                }
-                Box::new(file)
-            }
-            Output::Stderr => Box::new(io::stderr()),
-            Output::Stdout => Box::new(io::stdout()),
-        })
+    /// Gives up what the file held.
+    fn begin(self) -> Result<File> {
+        // A pipe or a device has no length to set.
+        if self.0.metadata().is_ok_and(|m| m.is_file()) {
+            self.0.set_len(0).with_context(|| cannot_write(&self.1))?;
+        }
+        Ok(self.0)
     }
+}
+
+/// Opens what lines go to, at once.
+pub(crate) fn open(file: Option<&Path>) -> Result<Box<dyn Write>> {
+    Ok(match file {
+        Some(path) => Box::new(Untouched::open(path)?.begin()?),
+        None => Box::new(io::stdout()),
+    })
 }
 
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// Writes a report in the form asked for.
-pub(crate) fn write(report: &Report, show: &ShowArgs, to: &mut dyn Write) -> Result<()> {
-    match show.format {
-        Format::Text => to.write_all(text::render(report, show.iterations).as_bytes())?,
-        Format::Json => writeln!(to, "{}", report.to_json()?)?,
+/// One or more reports, in the form asked for.
+pub(crate) struct Reports {
+    untouched: Option<Untouched>,
+    to: Box<dyn Write>,
+    show: ShowArgs,
+    /// Reports written so far.
+    written: u64,
+}
+
+impl Reports {
+    /// To `file`, else to `default`.
+    pub(crate) fn open(file: Option<&Path>, default: Output, show: &ShowArgs) -> Result<Self> {
+        let mut reports = match default {
+            Output::Stderr => Self::new(Box::new(io::stderr()), show),
+            Output::Stdout => Self::new(Box::new(io::stdout()), show),
+        };
+        reports.untouched = file.map(Untouched::open).transpose()?;
+        Ok(reports)
     }
-    to.flush()?;
-    Ok(())
+
+    fn new(to: Box<dyn Write>, show: &ShowArgs) -> Self {
+        Reports { untouched: None, to, show: show.clone(), written: 0 }
+    }
+
+    /// Writes one, less what was not asked for.
+    pub(crate) fn write(&mut self, report: &Report) -> Result<()> {
+        if let Some(untouched) = self.untouched.take() {
+            self.to = Box::new(untouched.begin()?);
+        }
+        let mut report = report.clone();
+        if self.show.failed {
+            report.keep_failed();
+        }
+        if let Some(n) = self.show.top {
+            report.keep_top(n);
+        }
+        match self.show.format {
+            Format::Text => {
+                let text = text::render(&report, self.show.iterations);
+                let gap = if self.written == 0 { "" } else { "\n" };
+                write!(self.to, "{gap}{text}")?;
+            }
+            Format::Json => writeln!(self.to, "{}", report.to_json()?)?,
+            Format::Jsonl => writeln!(self.to, "{}", serde_json::to_string(&report)?)?,
+            Format::Csv => table::write(&report, self.written == 0, &mut self.to)?,
+        }
+        self.to.flush()?;
+        self.written += 1;
+        Ok(())
+    }
+}
+
+/// Whether what was written had a reader; a reader that went away is no error.
+pub(crate) fn still_read(written: Result<()>) -> Result<bool> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if exit::is_closed_pipe(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
-use tbv_core::{Report, latency::RELATIVE_ERROR, report::Call};
+use tbv_core::{Report, latency::RELATIVE_ERROR, loss::Losses, report::Call};
+
+use crate::{diff::Difference, stream_line::Line};
 
 /// Stands for a number that there is not.
 const ABSENT: &str = "n/a";
@@ -22,6 +24,17 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
 
 fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let e = &report.environment;
+    if let Some(part) = &report.interval {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        writeln!(
+            out,
+            "interval {}  {:.3} s to {:.3} s\n",
+            part.number,
+            seconds(part.start_ns),
+            seconds(part.end_ns)
+        )?;
+        return Ok(());
+    }
     if !report.command.is_empty() {
         let words: Vec<String> = report.command.iter().map(|w| printable(w)).collect();
         writeln!(out, "command  {}", shortened(&words.join(" ")))?;
@@ -31,6 +44,12 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         write!(out, ", {} ({})", device.name, device.uverbs)?;
     }
     writeln!(out)?;
+    if !report.filters.is_empty() {
+        writeln!(out, "only     {}", printable(&report.filters.join(" ")))?;
+    }
+    if let Some(cgroup) = only_cgroup(report) {
+        writeln!(out, "cgroup   {}", printable(cgroup))?;
+    }
     if let Some(limits) = &e.hook_limits {
         writeln!(out, "note     this hook {limits}")?;
     }
@@ -44,14 +63,47 @@ fn table(report: &Report, iterations: Option<u64>) -> String {
     if report.calls.is_empty() {
         return "no calls into ib_uverbs\n".to_owned();
     }
-    let mut head = vec!["PID", "COMM", "DEVICE", "VIA", "OPERATION", "CALLS", "ERRORS"];
+    let shown = Shown {
+        iterations,
+        ns_pid: contained(report),
+        cgroup: only_cgroup(report).is_none() && has_cgroup(report),
+    };
+    let mut head = vec!["PID"];
+    head.extend(shown.ns_pid.then_some("NSPID"));
+    head.push("COMM");
+    head.extend(shown.cgroup.then_some("CGROUP"));
+    head.extend(["DEVICE", "VIA", "OPERATION", "CALLS", "ERRORS"]);
+    let numbers = head.len() - 2;
     if iterations.is_some() {
         head.push("CALLS/ITER");
     }
     head.extend(["MIN", "P50", "P99", "MAX"]);
     let mut calls: Vec<&Call> = report.calls.iter().collect();
     calls.sort_by(|a, b| (a.pid, &a.comm).cmp(&(b.pid, &b.comm)).then(b.count.cmp(&a.count)));
-    columns(head, calls.into_iter().map(|call| row(call, iterations)), 5)
+    columns(head, calls.into_iter().map(|call| row(call, shown)), numbers)
+}
+
+/// Columns that a table has only if they tell something.
+#[derive(Clone, Copy)]
+struct Shown {
+    iterations: Option<u64>,
+    ns_pid: bool,
+    cgroup: bool,
+}
+
+/// Whether a process has another id where it lives than for the kernel.
+fn contained(report: &Report) -> bool {
+    report.calls.iter().any(|call| call.ns_pid.is_some_and(|pid| pid != call.pid))
+}
+
+fn has_cgroup(report: &Report) -> bool {
+    report.calls.iter().any(|call| call.cgroup.is_some())
+}
+
+/// The cgroup of all rows, if they have one in common.
+fn only_cgroup(report: &Report) -> Option<&str> {
+    let (first, rest) = report.calls.split_first()?;
+    rest.iter().all(|call| call.cgroup == first.cgroup).then_some(first.cgroup.as_deref())?
 }
 
 /// Work requests of our own driver, or nothing.
@@ -127,17 +179,19 @@ fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: us
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn row(call: &Call, iterations: Option<u64>) -> Vec<String> {
-    let mut row = vec![
-        call.pid.to_string(),
-        printable(&call.comm),
+fn row(call: &Call, shown: Shown) -> Vec<String> {
+    let mut row = vec![call.pid.to_string()];
+    row.extend(shown.ns_pid.then(|| call.ns_pid.map_or_else(|| ABSENT.to_owned(), |pid| pid.to_string())));
+    row.push(printable(&call.comm));
+    row.extend(shown.cgroup.then(|| call.cgroup.as_deref().map_or_else(|| ABSENT.to_owned(), printable)));
+    row.extend([
         printable(&call.device),
         call.entry.clone(),
         call.op.clone(),
         call.count.to_string(),
         errors(call),
-    ];
-    if let Some(n) = iterations {
+    ]);
+    if let Some(n) = shown.iterations {
         row.push(format!("{:.2}", call.count as f64 / n as f64));
     }
     let times = call.latency_ns.as_ref();
@@ -171,12 +225,120 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
         "\nlatency  inside the call; min and max exact, percentiles ±{:.1} %",
         RELATIVE_ERROR * 100.0
     )?;
-    if report.loss.total == 0 {
-        return writeln!(out, "loss     none: the counts are exact");
+    writeln!(out, "{}", losses(&report.loss))
+}
+
+/// What was lost, each way by its name.
+fn losses(loss: &Losses) -> String {
+    if loss.total == 0 {
+        return "loss     none: the counts are exact".to_owned();
     }
     let parts: Vec<String> =
-        report.loss.parts().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
-    writeln!(out, "LOSS     {}: {}", report.loss.total, parts.join(", "))
+        loss.parts().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+    format!("LOSS     {}: {}", loss.total, parts.join(", "))
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds: what the eBPF programs take time by.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A line of `events`, for people.
+pub(crate) fn event(line: &Line, begin_ns: u64) -> String {
+    match line {
+        Line::Begin(begin) => {
+            let e = &begin.environment;
+            let only =
+                if begin.filters.is_empty() { "every process".to_owned() } else { begin.filters.join(" ") };
+            format!(
+                "# {}; kernel {}, hook {}\n{:>14}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  RESULT\n",
+                printable(&only),
+                e.kernel,
+                e.hook,
+                "TIME",
+                "PID",
+                "TID",
+                "COMM",
+                "DEVICE",
+                "VIA",
+                "OPERATION",
+                "QUEUE",
+                "LATENCY"
+            )
+        }
+        Line::Call(call) => {
+            let handles = [("cq", call.cq_handle), ("qp", call.qp_handle), ("srq", call.srq_handle)];
+            let queue = handles.into_iter().find_map(|(kind, handle)| Some(format!("{kind} {}", handle?)));
+            let since = call.time_ns.saturating_sub(begin_ns);
+            format!(
+                "{:>4}.{:09}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  {}\n",
+                since / 1_000_000_000,
+                since % 1_000_000_000,
+                call.pid,
+                call.tid,
+                printable(&call.comm),
+                printable(&call.device),
+                call.entry,
+                call.op,
+                queue.unwrap_or_else(|| "-".to_owned()),
+                call.latency_ns.map_or_else(|| ABSENT.to_owned(), duration),
+                call.errno.as_deref().unwrap_or("ok")
+            )
+        }
+        Line::Lost(lost) => format!("# LOST {} calls here: the ring buffer was full\n", lost.count),
+        Line::End(end) => {
+            let sums = format!("# {} calls, {} shown, {} lost", end.calls, end.delivered, end.lost);
+            format!("{sums}\n# {}\n", losses(&end.loss))
+        }
+    }
+}
+
+/// Two reports beside each other.
+pub(crate) fn difference(difference: &Difference, iterations: Option<u64>) -> String {
+    let mut out = String::new();
+    for part in &difference.environment {
+        let [a, b] = &part.values;
+        out.push_str(&format!("differs  {}: {} | {}\n", part.what, printable(a), printable(b)));
+    }
+    if !difference.environment.is_empty() {
+        out.push_str("note     times are not compared: the environments differ\n\n");
+    }
+    let mut head = vec!["COMM", "DEVICE", "VIA", "OPERATION", "A", "B", "B - A", "ERRORS A", "ERRORS B"];
+    head.extend(iterations.iter().flat_map(|_| ["A/ITER", "B/ITER"]));
+    let timed = difference.environment.is_empty();
+    head.extend(timed.then_some(["MEAN A", "MEAN B"]).into_iter().flatten());
+    let rows = difference.rows.iter().map(|row| {
+        let [a, b] = row.count;
+        let mut cells = vec![printable(&row.comm), printable(&row.device), row.entry.clone(), row.op.clone()];
+        cells.extend([a.to_string(), b.to_string(), change(a, b)]);
+        cells.extend(row.errors.map(|n| n.to_string()));
+        cells.extend(
+            iterations.iter().flat_map(|n| row.count.map(|c| format!("{:.2}", c as f64 / *n as f64))),
+        );
+        let mean = |ns: Option<u64>| ns.map_or_else(|| ABSENT.to_owned(), duration);
+        cells.extend(timed.then(|| row.mean_ns.map(mean)).into_iter().flatten());
+        cells
+    });
+    if difference.rows.is_empty() {
+        out.push_str("no calls in either report\n");
+    } else {
+        out.push_str(&columns(head, rows, 4));
+    }
+    let [a, b] = difference.total;
+    out.push_str(&format!("\ntotal    {a} | {b} calls ({})\n", change(a, b)));
+    let [a, b] = difference.loss;
+    out.push_str(&match (a, b) {
+        (0, 0) => "loss     none: the counts are exact\n".to_owned(),
+        _ => format!("LOSS     {a} | {b}: the counts are not exact\n"),
+    });
+    out
+}
+
+fn change(a: u64, b: u64) -> String {
+    if b >= a { format!("+{}", b - a) } else { format!("-{}", a - b) }
 }
 
 /// Nanoseconds with three or four significant digits and a unit.

@@ -1,0 +1,152 @@
+//! What a run waits for: its command, the processes it was attached to, its time, and signals.
+
+use std::{
+    io,
+    os::{
+        fd::{FromRawFd as _, OwnedFd},
+        unix::process::ExitStatusExt as _,
+    },
+    process::{Child, ExitStatus},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use signal_hook::{
+    consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+    iterator::{
+        SignalsInfo,
+        exfiltrator::{WithOrigin, origin::Origin},
+    },
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::Instant,
+};
+
+use crate::exit;
+
+/// Signals from the moment of [`Signals::catch`].
+pub(crate) struct Signals(UnboundedReceiver<Origin>);
+
+impl Signals {
+    /// A thread waits for them: tokio's own interface does not tell who sent one.
+    pub(crate) fn catch() -> Result<Self> {
+        let mut signals = SignalsInfo::<WithOrigin>::new([SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP])
+            .context("cannot catch signals")?;
+        let (send, receive) = unbounded_channel();
+        thread::spawn(move || {
+            for signal in signals.forever() {
+                if send.send(signal).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Signals(receive))
+    }
+}
+
+/// One run.
+pub(crate) struct Session {
+    child: Option<Child>,
+    signals: Signals,
+    deadline: Option<Instant>,
+    /// Processes that have not ended yet; empty from the start if the run does not end with them.
+    processes: Vec<AsyncFd<OwnedFd>>,
+    ends_with_processes: bool,
+}
+
+impl Session {
+    /// A run that ends with its command.
+    pub(crate) fn of_command(child: Child, signals: Signals) -> Self {
+        Session {
+            child: Some(child),
+            signals,
+            deadline: None,
+            processes: Vec::new(),
+            ends_with_processes: false,
+        }
+    }
+
+    /// A run that ends by a signal, after `duration`, or with the last of `pids` if there are any.
+    pub(crate) fn of_processes(pids: &[u32], duration: Option<Duration>, signals: Signals) -> Result<Self> {
+        let mut processes = Vec::new();
+        for pid in pids {
+            match pidfd(*pid) {
+                // SAFETY: an `OwnedFd` keeps its descriptor open as long as it lives.
+                Ok(fd) => processes.push(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?),
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(e) => return Err(e).with_context(|| format!("process {pid}")),
+            }
+        }
+        let deadline = duration.map(|duration| Instant::now() + duration);
+        Ok(Session { child: None, signals, deadline, processes, ends_with_processes: !pids.is_empty() })
+    }
+
+    /// Waits for the end. May be given up and called again.
+    pub(crate) async fn end(&mut self) -> Result<Option<ExitStatus>> {
+        loop {
+            if let Some(child) = &mut self.child
+                && let Some(status) = child.try_wait().context("waiting for the command")?
+            {
+                return Ok(Some(status));
+            }
+            if self.ends_with_processes && self.processes.is_empty() {
+                return Ok(None);
+            }
+            let deadline = self.deadline;
+            let process = self.processes.last();
+            tokio::select! {
+                signal = self.signals.0.recv() => match (signal, &self.child) {
+                    // A key on the terminal reaches the command by itself. What was sent to us alone
+                    // is passed on; tbv-trace stays to print the result when the command ends.
+                    (Some(Origin { signal, process: Some(_), .. }), Some(child)) if signal != SIGCHLD => {
+                        // SAFETY: sends a signal to our own child, which is not reaped yet.
+                        unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+                    }
+                    (Some(Origin { signal, .. }), None) if signal != SIGCHLD => return Ok(None),
+                    (None, None) => return Ok(None),
+                    _ => {}
+                },
+                () = async { match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }} => return Ok(None),
+                ended = async { match process {
+                    Some(process) => process.readable().await.map(drop),
+                    None => std::future::pending().await,
+                }} => {
+                    ended.context("waiting for a process")?;
+                    self.processes.pop();
+                }
+            }
+        }
+    }
+}
+
+/// The exit status as a shell says it.
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| exit::SIGNALLED + status.signal().unwrap_or(0))
+}
+
+/// A descriptor that becomes readable when the process ends.
+fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: takes plain numbers and gives a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was made for us alone.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    Ok(fd)
+}
+
+/// The runtime of a run: one thread, its own.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting tokio")?
+        .block_on(work)
+}
