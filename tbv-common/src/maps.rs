@@ -23,6 +23,8 @@ pub const MAX_WORK: u32 = 16_384;
 pub const NO_SLOT: u32 = u32::MAX;
 /// Longest array of attributes that is searched for INVOKE_WRITE's command.
 pub const MAX_ATTRS: usize = 16;
+/// Bytes of `task_struct` that the probe program searches in one run.
+pub const SEARCHED_AT_ONCE: u32 = 256;
 /// Devices that a filter can name.
 pub const MAX_DEVICES: usize = 8;
 /// Bytes of a task's name, the last one a NUL (`TASK_COMM_LEN`).
@@ -350,14 +352,14 @@ pub struct Whoami {
     pub pid_tgid: u64,
     /// Address of our pid namespace; 0 if unknown.
     pub pid_ns: u64,
-    /// Offset of `task_struct.pid` found by looking for that pair; 0 if not found.
+    /// Offset of `task_struct.pid` found by looking for that pair in [`SEARCHED_AT_ONCE`] bytes; 0 if not found.
     pub task_pid: u32,
     /// Level of our pid namespace.
     pub ns_level: u32,
     /// 1 once the program ran.
     pub ran: u32,
-    /// Always zero.
-    pub reserved: u32,
+    /// Where the search begins, told by the loader.
+    pub search: u32,
 }
 
 #[cfg(feature = "user")]

@@ -7,13 +7,12 @@ use aya_ebpf::{
     programs::RawTracePointContext,
 };
 
+use tbv_common::SEARCHED_AT_ONCE;
+
 use crate::{
     maps::{WHOAMI, config},
     target,
 };
-
-/// Bytes of `task_struct` that are searched; it is 9.5 KiB on a distribution's 6.12.
-const SEARCHED: u32 = 16_384;
 
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub fn whoami(_: RawTracePointContext) -> i32 {
@@ -21,17 +20,20 @@ pub fn whoami(_: RawTracePointContext) -> i32 {
     let id = bpf_get_current_pid_tgid();
     // SAFETY: takes no arguments.
     let task = unsafe { bpf_get_current_task() };
-    // pid and tgid lie side by side, so together they are the helper's own value.
+    // pid and tgid lie side by side, so together they are the helper's own value. A window at a time: the
+    // verifier walks through every round of a loop.
+    // SAFETY: a live map value that nothing else uses.
+    let begin = unsafe { (*answer).search };
     let mut found = 0;
-    let mut offset = 4u32;
-    while offset < SEARCHED {
+    for step in 0..SEARCHED_AT_ONCE / 4 {
+        let offset = begin as u64 + step as u64 * 4;
         // SAFETY: the helper checks the address.
-        match unsafe { bpf_probe_read_kernel((task + offset as u64) as *const u64) } {
+        match unsafe { bpf_probe_read_kernel((task + offset) as *const u64) } {
             Ok(value) if value == id => {
-                found = offset;
+                found = offset as u32;
                 break;
             }
-            Ok(_) => offset += 4,
+            Ok(_) => {}
             Err(_) => break,
         }
     }
