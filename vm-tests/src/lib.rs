@@ -7,6 +7,7 @@ pub mod kernel;
 pub mod perftest;
 pub mod report;
 pub mod rxe;
+pub mod scale;
 pub mod strace;
 pub mod strace_line;
 pub mod usb4;
