@@ -69,6 +69,7 @@ pub(super) const HOST: &[Suite] = &[
         "10^6 good, random and mutated frames through the driver's decoder",
         "make -s -C kmod fuzz",
     ),
+    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
 ];
 
 /// Each in a guest of its own.
