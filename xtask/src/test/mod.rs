@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
+mod doubles;
 pub(crate) mod kmod_static;
 mod results;
 mod suites;
@@ -129,6 +130,7 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
     crate::build::workspace(false)?;
+    doubles::build()?;
     kmod::build(&kernels::choose(None)?)?;
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;

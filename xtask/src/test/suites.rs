@@ -81,6 +81,7 @@ pub(super) const VM: &[Suite] = &[
     driver("completions", "work requests and completions of our driver, counted exactly"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
+    driver("provider_abi", "a provider that does not know the module's ABI leaves the device alone"),
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
     driver("probes", "every byte and every error of our driver and provider"),
 ];
