@@ -2,6 +2,7 @@
 
 mod apt;
 pub(crate) mod checkpatch;
+pub(crate) mod debug_kernel;
 pub(crate) mod ebpf;
 pub(crate) mod kernel;
 mod linux_source;

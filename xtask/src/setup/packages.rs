@@ -8,7 +8,7 @@ use super::say;
 use crate::process;
 
 /// Packages, why they are needed, and a program that proves each group is there.
-const PACKAGES: [(&str, &[&str], &[&str]); 6] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
     (
         "virtual machines",
         &["qemu-system-x86", "busybox-static", "kmod", "xz-utils", "zstd"],
@@ -25,6 +25,7 @@ const PACKAGES: [(&str, &[&str], &[&str]); 6] = [
         &["gcc", "make", "pahole"],
     ),
     ("static checks of the kernel module", &["sparse", "perl"], &["sparse", "perl"]),
+    ("building the debug kernel of `test --full`", &["bison", "flex", "bc"], &["bison", "flex", "bc"]),
     ("tracers to compare with", &["strace", "bpftool", "bpftrace"], &["strace", "bpftool", "bpftrace"]),
     ("tests of terminal programs", &["tmux"], &["tmux"]),
 ];

@@ -96,6 +96,12 @@ fn guest(suite: &Suite, binary: &str) -> Result<Command> {
     if !suite.driver {
         command.arg("--no-kmod");
     }
+    if suite.debug_kernel {
+        let kernel = setup::debug_kernel::install()?;
+        kmod::build(&kernel)?;
+        // KASAN takes an eighth of it, and kmemleak its records.
+        command.args(["--kernel", &kernel.version, "--memory", "3G"]);
+    }
     if !suite.append.is_empty() {
         command.args(["--append", suite.append]);
     }
