@@ -3,6 +3,8 @@
 
 pub mod calls;
 pub mod command;
+pub mod driver_trace;
+pub mod fault;
 pub mod kernel;
 pub mod perftest;
 pub mod report;
