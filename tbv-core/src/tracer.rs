@@ -48,6 +48,9 @@ pub struct Options {
     pub filter: Filter,
     /// Also stream single calls, see [`Tracer::events`].
     pub stream: Option<StreamOptions>,
+    /// Take calls on character devices of this major number for uverbs calls: to measure what tracing costs where
+    /// there is no RDMA.
+    pub instead_of_uverbs: Option<u32>,
     /// Let the programs log, see [`Tracer::program_log`]. Costs time at every new process.
     pub log: bool,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
@@ -83,7 +86,7 @@ impl Tracer {
     /// Attaches; counting starts when this returns.
     pub fn start(options: &Options) -> Result<Self> {
         let root = Path::new("/");
-        if !devices::uverbs_loaded(root) {
+        if options.instead_of_uverbs.is_none() && !devices::uverbs_loaded(root) {
             return Err(Error::NoUverbs);
         }
         let missing = permission::missing();
@@ -100,7 +103,7 @@ impl Tracer {
             .map_err(|e| Error::Load(reason(&e)))?;
         let btf = Btf::vmlinux().ok();
         let mut config = Config {
-            majors: devices::majors(root),
+            majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
             user_end: offsets::user_end(root),
             stream: match options.stream {
                 None => Stream::Off,
