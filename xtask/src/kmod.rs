@@ -25,8 +25,12 @@ fn folder(kernel: &Kernel) -> PathBuf {
 /// Builds what is stale, with W=1. A warning is an error.
 pub(crate) fn build(kernel: &Kernel) -> Result<()> {
     let folder = folder(kernel);
+    let mut stale = !module(kernel).is_file();
     for name in SOURCES {
-        copy(&paths::root().join(name), &folder.join(name))?;
+        stale |= copy(&paths::root().join(name), &folder.join(name))?;
+    }
+    if stale {
+        eprintln!("build: building the kernel module for Linux {}", kernel.version);
     }
     let place = folder.join("kmod");
     let headers = kernel.headers();
@@ -40,8 +44,9 @@ pub(crate) fn build(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Copies C sources and build files that differ, so that make sees only real changes.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies C sources and build files that differ, so that make sees only real changes. Returns whether any did.
+fn copy(from: &Path, to: &Path) -> Result<bool> {
+    let mut any = false;
     fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
         let path = entry?.path();
@@ -53,9 +58,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let (new, target) = (fs::read(&path)?, to.join(name));
         if fs::read(&target).ok().as_ref() != Some(&new) {
             fs::write(&target, new).with_context(|| format!("cannot write {}", target.display()))?;
+            any = true;
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// Whether a build in the source folder made the file.

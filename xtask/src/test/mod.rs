@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
+mod help;
 mod results;
 mod suites;
 
@@ -16,21 +17,12 @@ use self::{
     results::{Counts, Outcome},
     suites::{HOST, Suite, VM},
 };
-use crate::{kernels, kmod, paths, process, setup};
-
-const HELP: &str =
-    "The run says first what its tier leaves out. --full leaves out nothing and writes its summary to
-docs/results/test-full.md.
-
-Examples:
-  cargo xtask test
-  cargo xtask test --filter equality
-  cargo xtask test --full";
+use crate::{kernels, paths, process, setup};
 
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help::text())]
 pub(crate) struct Args {
-    /// Every number of the issues, instead of the quick tier
+    /// Run every suite, instead of the quick tier
     #[arg(long)]
     full: bool,
     /// Only suites whose name contains this
@@ -123,8 +115,8 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
-    crate::build::workspace(false)?;
-    kmod::build(&kernels::choose(None)?)?;
+    crate::build::all(false)?;
+    eprintln!("build: building the tests that run in guests");
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
     let mut found = Vec::new();
