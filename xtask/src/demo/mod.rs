@@ -26,7 +26,8 @@ pub(crate) struct Args {
     iterations: u32,
 }
 
-/// ib_send_lat rounds an odd number up, and the calls per iteration would then be wrong.
+/// With an odd number ib_send_lat posts one receive more than it needs, and the calls per iteration do not
+/// come out even.
 fn even(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number) if number >= 2 && number % 2 == 0 => Ok(number),

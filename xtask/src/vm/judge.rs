@@ -16,23 +16,23 @@ pub(crate) const EXIT_RUNNER: u8 = 125;
 /// Prints what there is to say; returns the exit code. `limit` is the time that was given, in seconds.
 pub(super) fn judge(outcome: Outcome, log: &Path, limit: u64) -> Result<u8> {
     let text = match fs::read(log) {
-        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        // QEMU gave up before it made the file, and has said why.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        // QEMU gave up before it made the file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
             return Err(error).with_context(|| format!("cannot read the kernel log {}", log.display()));
         }
     };
-    let (code, messages) = verdict(outcome, text.as_deref(), log, limit);
+    let (code, messages) = verdict(outcome, &text, log, limit);
     for message in messages {
         eprintln!("xtask: {message}");
     }
     Ok(code)
 }
 
-/// The exit code and what there is to say. There is no log if the machine did not start.
-fn verdict(outcome: Outcome, log: Option<&str>, place: &Path, limit: u64) -> (u8, Vec<String>) {
-    let findings = log::scan(log.unwrap_or_default());
+/// The exit code and what there is to say. The log is empty if the machine did not start; QEMU has said why.
+fn verdict(outcome: Outcome, log: &str, place: &Path, limit: u64) -> (u8, Vec<String>) {
+    let findings = log::scan(log);
     let excused = findings.excused.iter().map(|(line, reason)| format!("excused: {line} ({reason})"));
     let mut messages: Vec<String> = excused.collect();
     let place = place.display();
@@ -45,14 +45,10 @@ fn verdict(outcome: Outcome, log: Option<&str>, place: &Path, limit: u64) -> (u8
             EXIT_TIMEOUT
         }
         Outcome::Gone { booted } => {
-            messages.push(match (log, booted) {
-                (None, _) => "the guest did not start".to_owned(),
-                (Some(log), true) => {
-                    format!("the guest went away before the command ended. {}", ending(&place, log))
-                }
-                (Some(log), false) => {
-                    format!("the guest went away before it had booted. {}", ending(&place, log))
-                }
+            let what = if booted { "before the command ended" } else { "before it had booted" };
+            messages.push(match ending(log) {
+                Some(end) => format!("the guest went away {what}. Kernel log: {place}, which ends:{end}"),
+                None => "the guest did not start".to_owned(),
             });
             EXIT_RUNNER
         }
@@ -81,11 +77,11 @@ fn ended(outcome: Outcome) -> String {
     }
 }
 
-fn ending(place: &impl std::fmt::Display, log: &str) -> String {
+/// The last lines of a log, if there are any.
+fn ending(log: &str) -> Option<String> {
     let lines: Vec<&str> = log.lines().collect();
     let last = &lines[lines.len().saturating_sub(10)..];
-    let last: String = last.iter().map(|line| format!("\n  {line}")).collect();
-    format!("Kernel log: {place}, which ends:{last}")
+    (!last.is_empty()).then(|| last.iter().map(|line| format!("\n  {line}")).collect())
 }
 
 #[cfg(test)]
@@ -94,17 +90,17 @@ mod tests {
 
     const OOPS: &str = "[    9.0] Oops: double fault: 0000 [#1] PREEMPT SMP";
 
-    fn of(outcome: Outcome, log: Option<&str>) -> (u8, String) {
+    fn of(outcome: Outcome, log: &str) -> (u8, String) {
         let (code, messages) = verdict(outcome, log, Path::new("/k.log"), 60);
         (code, messages.join("\n"))
     }
 
     #[test]
     fn the_commands_exit_code_passes_when_all_is_well() {
-        assert_eq!(of(Outcome::Exited(7), Some("[    0.0] Linux")), (7, String::new()));
-        assert_eq!(of(Outcome::Unread, Some("")), (141, String::new()));
-        assert_eq!(of(Outcome::Stopped(2), Some("")), (130, String::new()));
-        let (code, said) = of(Outcome::TimedOut { booted: true }, Some(""));
+        assert_eq!(of(Outcome::Exited(7), "[    0.0] Linux"), (7, String::new()));
+        assert_eq!(of(Outcome::Unread, ""), (141, String::new()));
+        assert_eq!(of(Outcome::Stopped(2), ""), (130, String::new()));
+        let (code, said) = of(Outcome::TimedOut { booted: true }, "");
         assert!(code == EXIT_TIMEOUT && said.contains("after 60 s"), "{code} {said}");
     }
 
@@ -117,7 +113,7 @@ mod tests {
             (Outcome::TimedOut { booted: true }, "(the command did not end)"),
             (Outcome::Stopped(2), "(the command did not end)"),
         ] {
-            let (code, said) = of(outcome, Some(OOPS));
+            let (code, said) = of(outcome, OOPS);
             assert_eq!(code, EXIT_KERNEL, "{said}");
             assert!(said.contains(how) && said.ends_with(&format!("/k.log\n  {OOPS}")), "{said}");
         }
@@ -126,11 +122,11 @@ mod tests {
     #[test]
     fn a_guest_that_went_away_leaves_the_end_of_its_log_if_it_has_one() {
         let log: String = (1..=12).map(|n| format!("[    {n}.0] line\n")).collect();
-        let (code, said) = of(Outcome::Gone { booted: false }, Some(&log));
+        let (code, said) = of(Outcome::Gone { booted: false }, &log);
         assert_eq!(code, EXIT_RUNNER);
         assert!(said.contains("before it had booted. Kernel log: /k.log"), "{said}");
         assert!(said.contains("\n  [    3.0] line") && !said.contains("[    2.0]"), "{said}");
         let gone = Outcome::Gone { booted: false };
-        assert_eq!(of(gone, None), (EXIT_RUNNER, "the guest did not start".to_owned()));
+        assert_eq!(of(gone, ""), (EXIT_RUNNER, "the guest did not start".to_owned()));
     }
 }
