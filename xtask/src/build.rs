@@ -1,5 +1,7 @@
 //! `cargo xtask build`: the workspace with its eBPF programs, and the kernel module.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::{
@@ -18,7 +20,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let kernel = all(args.release)?;
-    println!("programs:      {}, tbv-trace first of all", programs(args.release).display());
+    println!("tbv-trace:     {} (the test programs are beside it)", tracer(args.release).display());
     println!("kernel module: {} (for Linux {})", kmod::module(&kernel).display(), kernel.version);
     Ok(())
 }
@@ -32,11 +34,15 @@ pub(crate) fn all(release: bool) -> Result<Kernel> {
 }
 
 /// Where the workspace's programs are.
-pub(crate) fn programs(release: bool) -> std::path::PathBuf {
+pub(crate) fn programs(release: bool) -> PathBuf {
     paths::target().join(if release { "release" } else { "debug" })
 }
 
-/// Builds every crate; installs the eBPF toolchain first if it is missing.
+fn tracer(release: bool) -> PathBuf {
+    programs(release).join("tbv-trace")
+}
+
+/// Builds every crate; installs the eBPF toolchain first if it is missing. `quiet` leaves out all but errors.
 pub(crate) fn workspace(release: bool, quiet: bool) -> Result<()> {
     if !setup::ebpf::is_ready()? {
         setup::ebpf::install()?;
@@ -49,7 +55,7 @@ pub(crate) fn workspace(release: bool, quiet: bool) -> Result<()> {
     if quiet {
         cargo.arg("--quiet");
     } else {
-        let first = !programs(release).join("tbv-trace").is_file();
+        let first = !tracer(release).is_file();
         let time = if first { "; the first time, this takes some minutes" } else { "" };
         eprintln!("build: building the programs, those for eBPF too{time}");
     }

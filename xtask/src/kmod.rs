@@ -44,7 +44,8 @@ pub(crate) fn build(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Copies C sources and build files that differ, so that make sees only real changes. Returns whether any did.
+/// Copies C sources and build files that differ, so that make sees only real changes.
+/// Returns whether any did.
 fn copy(from: &Path, to: &Path) -> Result<bool> {
     let mut any = false;
     fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
@@ -67,4 +68,26 @@ fn copy(from: &Path, to: &Path) -> Result<bool> {
 /// Whether a build in the source folder made the file.
 fn made(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".mod.c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_copied_when_they_differ() {
+        let place = std::env::temp_dir().join(format!("tbv-kmod-copy-{}", std::process::id()));
+        let (from, to) = (place.join("from"), place.join("to"));
+        fs::create_dir_all(&from).unwrap();
+        for name in ["a.c", "a.mod.c", "a.o", "Kbuild"] {
+            fs::write(from.join(name), "1").unwrap();
+        }
+        assert!(copy(&from, &to).unwrap());
+        assert!(!copy(&from, &to).unwrap());
+        fs::write(from.join("a.c"), "2").unwrap();
+        assert!(copy(&from, &to).unwrap());
+        assert_eq!(fs::read(to.join("a.c")).unwrap(), b"2");
+        assert!(to.join("Kbuild").is_file() && !to.join("a.mod.c").exists() && !to.join("a.o").exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
 }

@@ -17,7 +17,7 @@ use self::{
     results::{Counts, Outcome},
     suites::{HOST, Suite, VM},
 };
-use crate::{kernels, paths, process, setup};
+use crate::{kernels, kmod, paths, process, setup};
 
 #[derive(clap::Args)]
 #[command(after_help = help::text())]
@@ -115,7 +115,8 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
-    crate::build::all(false)?;
+    crate::build::workspace(false, false)?;
+    kmod::build(&kernels::choose(None)?)?;
     eprintln!("build: building the tests that run in guests");
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
