@@ -25,8 +25,8 @@ impl Accel {
             // One thread for all processors: with one each, QEMU 7.2 lets a processor run kernel code while
             // another patches it (jump labels, ftrace, kprobes), and the guest dies of `Oops: int3`.
             //
-            // No cmpxchg16b: after one, QEMU 7.2 now and then has the low half of RAX in EFLAGS, and the guest
-            // dies of `Oops: double fault` in the allocator. The kernel has another way where it is missing.
+            // No cmpxchg16b: after one, QEMU 7.2 now and then has the low half of RAX in EFLAGS, and the
+            // guest dies of `Oops: double fault` in the allocator. The kernel does without where it is missing.
             Self::Tcg => ["-accel", "tcg,thread=single,tb-size=256", "-cpu", "max,cx16=off"],
         }
     }
