@@ -3,10 +3,13 @@
 
 pub mod calls;
 pub mod command;
+pub mod driver_trace;
+pub mod fault;
 pub mod kernel;
 pub mod perftest;
 pub mod report;
 pub mod rxe;
+pub mod scale;
 pub mod strace;
 pub mod strace_line;
 pub mod usb4;

@@ -19,8 +19,8 @@ Tiers:
           is built; on other machines more or less. Leaves out what is marked [--full only].
   --full  {more}. Writes its summary to
           docs/results/test-full.md. Leaves out no suite.
-  Both leave out real hardware (all devices are software, or our driver's virtual cable) and other
-  kernels than the guests' own, Debian's Linux 6.12.
+  Both leave out real hardware (all devices are software, or our driver's virtual cable) and kernels
+  of other series than the guests' own, Linux 6.12.
 
 On this machine:
 {}

@@ -1,6 +1,8 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
+mod doubles;
 mod help;
+pub(crate) mod kmod_static;
 mod results;
 mod suites;
 
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     setup::run(&setup::Args::default())?;
     let mut outcomes = Vec::new();
     for suite in HOST.iter().filter(chosen) {
-        outcomes.push(perform(suite, host(suite))?);
+        outcomes.push(perform(suite, host(suite)?)?);
     }
     let guests: Vec<&Suite> =
         VM.iter().filter(chosen).filter(|suite| args.full || !suite.full_only).collect();
@@ -69,11 +71,15 @@ fn announce(full: bool) {
     }
 }
 
-fn host(suite: &Suite) -> Command {
+fn host(suite: &Suite) -> Result<Command> {
     let mut words = suite.command.split(' ');
-    let mut command = process::command(words.next().unwrap_or_default(), words);
+    let mut command = match words.next().unwrap_or_default() {
+        // Not through cargo, which would build it anew while it runs.
+        "xtask" => process::xtask(words)?,
+        program => process::command(program, words),
+    };
     command.current_dir(paths::root());
-    command
+    Ok(command)
 }
 
 fn guest(suite: &Suite, binary: &str) -> Result<Command> {
@@ -81,6 +87,12 @@ fn guest(suite: &Suite, binary: &str) -> Result<Command> {
     command.args(["--timeout", &suite.limit_s.to_string()]);
     if !suite.driver {
         command.arg("--no-kmod");
+    }
+    if suite.debug_kernel {
+        let kernel = setup::debug_kernel::install()?;
+        kmod::build(&kernel)?;
+        // KASAN takes an eighth of it, and kmemleak its records.
+        command.args(["--kernel", &kernel.version, "--memory", "3G"]);
     }
     if !suite.append.is_empty() {
         command.args(["--append", suite.append]);
@@ -116,6 +128,7 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
     crate::build::workspace(false, false)?;
+    doubles::build()?;
     kmod::build(&kernels::choose(None)?)?;
     eprintln!("build: building the tests that run in guests");
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
