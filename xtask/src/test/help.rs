@@ -7,18 +7,13 @@ pub(super) fn text() -> String {
     let list = |suites: &[Suite]| -> String {
         suites.iter().map(|s| format!("  {:<17} {}{}\n", s.name, s.what, tagged(s))).collect()
     };
-    let more = if VM.iter().any(|suite| suite.full_only) {
-        "That and the suites marked [--full only], which need more time"
-    } else {
-        "The same suites at present"
-    };
     format!(
         "\
 Tiers:
   quick   Without an option. About 20 minutes from a clean checkout on 2 idle cores, and 13 when all
           is built; on other machines more or less. Leaves out what is marked [--full only].
-  --full  {more}. Writes its summary to
-          docs/results/test-full.md. Leaves out no suite.
+  --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
+          debug kernel, ten minutes or more. Writes its summary to docs/results/test-full.md.
   Both leave out real hardware (all devices are software, or our driver's virtual cable) and kernels
   of other series than the guests' own, Linux 6.12.
 
