@@ -28,7 +28,7 @@ struct Request {
 /// Makes `calls` of them and prints the nanoseconds that each took.
 pub(crate) fn work(calls: u64) -> Result<()> {
     const POLL_CQ: u64 = 21;
-    /// `struct ib_uverbs_poll_cq`.
+    // struct ib_uverbs_poll_cq
     let command = [0u64, 3 | 1 << 32];
     let attr = |id, len, data| Attr { id, len, flags: 1, reserved: 0, data };
     let request = Request {
