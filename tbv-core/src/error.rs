@@ -1,26 +1,19 @@
 //! What can go wrong, said with what to do about it.
 
-use crate::{hook::Hook, module_fentry::ModuleFentryError};
+use crate::{hook::Hook, lockdown, module_fentry::ModuleFentryError, modules::Uverbs, permission::Missing};
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing to trace on this machine.
-    #[error(
-        "no RDMA verbs on this machine: the module ib_uverbs is not loaded.\n\
-         Load it (`modprobe ib_uverbs`) and have an RDMA device, for instance a software one:\n  \
-         modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV"
-    )]
-    NoUverbs,
+    #[error("no RDMA verbs on this machine: ib_uverbs is {0}.\n{advice}", advice = load(.0))]
+    NoUverbs(Uverbs),
     /// The process may not load eBPF programs.
-    #[error(
-        "no permission to load eBPF programs ({missing} missing).\n\
-         Run as root (`sudo`), or give the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_admin+ep tbv-trace"
-    )]
-    Permission {
-        /// The capabilities that are missing, by name.
-        missing: String,
-    },
+    #[error("no permission: this process lacks {0}.\n{remedy}", remedy = .0.remedy())]
+    Permission(Missing),
+    /// The kernel's lockdown forbids what tracing needs.
+    #[error("{found}, which forbids eBPF to read kernel memory.\n{LOCKDOWN_FIX}", found = locked_down(.0.as_deref()))]
+    Lockdown(Option<String>),
     /// None of the hooks that were tried could be attached.
     #[error("cannot attach to the uverbs path:{}", list(.0))]
     NoHook(Vec<(Hook, String)>),
@@ -62,8 +55,31 @@ pub enum Error {
     System(&'static str, std::io::Error),
 }
 
+/// What to do about lockdown.
+pub(crate) const LOCKDOWN_FIX: &str =
+    "It lasts until the next boot: boot with lockdown=integrity, or without the word lockdown";
+
+/// How lockdown is said to be: by the kernel's word, or because of what it forbids.
+fn locked_down(mode: Option<&str>) -> String {
+    match mode {
+        Some(mode) => format!("the kernel is locked down (lockdown={mode})"),
+        None => format!("the kernel seems to be locked down (lockdown={})", lockdown::CONFIDENTIALITY),
+    }
+}
+
+fn load(uverbs: &Uverbs) -> String {
+    if *uverbs == Uverbs::Loadable {
+        return "Load it (`modprobe ib_uverbs`) and have an RDMA device, for instance a software one:\n  \
+                modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV"
+            .to_owned();
+    }
+    let fix = uverbs.fix();
+    let (first, rest) = fix.split_at(fix.len().min(1));
+    first.to_uppercase() + rest
+}
+
 fn list(tried: &[(Hook, String)]) -> String {
-    tried.iter().map(|(hook, why)| format!("\n  {}: {why}", hook.description())).collect()
+    tried.iter().map(|(hook, why)| format!("\n  {hook}: {why}")).collect()
 }
 
 /// Result with this library's error.

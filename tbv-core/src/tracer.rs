@@ -20,8 +20,11 @@ use crate::{
     events::{self, Events},
     filter::Filter,
     hook::Hook,
+    lockdown,
     loss::Losses,
-    offsets, permission,
+    modules::Uverbs,
+    obstacles, offsets,
+    permission::Credentials,
     snapshot::{self, Snapshot},
     sys,
 };
@@ -75,13 +78,17 @@ impl Tracer {
     /// Attaches; counting starts when this returns.
     pub fn start(options: &Options) -> Result<Self> {
         let root = Path::new("/");
-        if !devices::uverbs_loaded(root) {
-            return Err(Error::NoUverbs);
+        match Uverbs::find(root) {
+            Uverbs::Loaded => {}
+            other => return Err(Error::NoUverbs(other)),
         }
-        let missing = permission::missing();
-        if !missing.is_empty() {
-            return Err(Error::Permission { missing: missing.join(" and ") });
-        }
+        allowed(root)?;
+        Self::attach(options)
+    }
+
+    /// Attaches, whether or not there is anything to trace.
+    pub(crate) fn attach(options: &Options) -> Result<Self> {
+        let root = Path::new("/");
         let log_level = if options.log { Level::Trace as u8 } else { 0 };
         let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
         let mut ebpf = EbpfLoader::new()
@@ -255,6 +262,17 @@ impl log::Log for ToStderr {
     fn flush(&self) {}
 }
 
+/// Whether this process may trace on this kernel at all.
+pub(crate) fn allowed(root: &Path) -> Result<()> {
+    if let Some(missing) = Credentials::read(root).missing() {
+        return Err(Error::Permission(missing));
+    }
+    match lockdown::mode(root) {
+        Some(mode) if mode == lockdown::CONFIDENTIALITY => Err(Error::Lockdown(Some(mode))),
+        _ => Ok(()),
+    }
+}
+
 fn first_that_works(
     ebpf: &mut Ebpf,
     wanted: Option<Hook>,
@@ -262,7 +280,8 @@ fn first_that_works(
 ) -> Result<(Hook, Links, Tried)> {
     let mut tried = Vec::new();
     for hook in Hook::ALL.into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
-        match attach::attach(ebpf, OBJECT, hook, btf) {
+        let possible = obstacles::check(hook, Path::new("/")).map_err(|obstacle| obstacle.reason);
+        match possible.and_then(|()| attach::attach(ebpf, OBJECT, hook, btf)) {
             Ok(links) => return Ok((hook, links, tried)),
             Err(why) => tried.push((hook, why)),
         }
@@ -281,7 +300,11 @@ fn whoami(ebpf: &mut Ebpf, search: bool) -> Result<Whoami> {
         .ok_or(Error::Missing("whoami"))?
         .try_into()
         .map_err(|e: aya::programs::ProgramError| failed(reason(&e)))?;
-    program.load().map_err(|e| failed(reason(&e)))?;
+    program.load().map_err(|e| match reason(&e) {
+        // Where the mode can't be read, for want of securityfs, the verifier's words tell it.
+        refusal if lockdown::explains(&refusal) => Error::Lockdown(None),
+        refusal => failed(refusal),
+    })?;
     let fd = program.fd().map_err(|e| failed(reason(&e)))?.try_clone().map_err(|e| failed(e.to_string()))?;
     let mut map = array::<Whoami>(ebpf, "WHOAMI")?;
     let mut ask = || -> Result<Whoami> {

@@ -3,11 +3,15 @@
 
 pub mod calls;
 pub mod command;
+pub mod doctor;
+pub mod exact;
 pub mod kernel;
+pub mod nobody;
 pub mod perftest;
 pub mod report;
 pub mod rxe;
 pub mod strace;
 pub mod strace_line;
 pub mod usb4;
+pub mod without;
 mod write_command;

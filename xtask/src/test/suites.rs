@@ -76,6 +76,15 @@ pub(super) const VM: &[Suite] = &[
     vm("no_rdma", "a machine without RDMA"),
     vm("raw", "every hook against a client that knows what it sent"),
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
+    Suite {
+        append: "lockdown=integrity",
+        ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
+    },
+    vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
+    Suite {
+        append: "lockdown=confidentiality",
+        ..vm("lockdown", "a kernel that forbids eBPF to read its memory")
+    },
     vm("equality", "counts equal strace's in the same run"),
     driver("completions", "work requests and completions of our driver, counted exactly"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
