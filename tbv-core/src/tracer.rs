@@ -83,57 +83,7 @@ impl Tracer {
             other => return Err(Error::NoUverbs(other)),
         }
         allowed(root)?;
-        Self::attach(options)
-    }
-
-    /// Attaches, whether or not there is anything to trace.
-    pub(crate) fn attach(options: &Options) -> Result<Self> {
-        let root = Path::new("/");
-        let log_level = if options.log { Level::Trace as u8 } else { 0 };
-        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
-            .map_max_entries("EVENTS", ring_bytes)
-            .override_global(aya_log::LEVEL, &log_level, true)
-            .load(OBJECT)
-            .map_err(|e| Error::Load(reason(&e)))?;
-        let btf = Btf::vmlinux().ok();
-        let mut config = Config {
-            majors: devices::majors(root),
-            user_end: offsets::user_end(root),
-            stream: match options.stream {
-                None => Stream::Off,
-                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
-                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
-            } as u32,
-            ..Config::default()
-        };
-        if let Some(btf) = &btf {
-            offsets::from_btf(&mut config, btf);
-        }
-        write_config(&mut ebpf, config)?;
-        let who = whoami(&mut ebpf, config.task_pid == 0)?;
-        if config.task_pid == 0 {
-            config.task_pid = who.task_pid;
-        }
-        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
-        if config.follow != 0 && config.task_pid == 0 {
-            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
-        }
-        write_config(&mut ebpf, config)?;
-        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
-            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
-            for pid in pids {
-                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
-            }
-        }
-        for (program, target) in SCHEDULER {
-            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
-                program,
-                target,
-                reason,
-            })?;
-        }
+        let Loaded { mut ebpf, btf, mut config } = Loaded::load(options)?;
         let (hook, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
@@ -260,6 +210,73 @@ impl log::Log for ToStderr {
     }
 
     fn flush(&self) {}
+}
+
+/// The programs as they are before a hook is attached: they follow processes, and count nothing yet.
+pub(crate) struct Loaded {
+    ebpf: Ebpf,
+    btf: Option<Btf>,
+    config: Config,
+}
+
+impl Loaded {
+    /// Whether or not there is anything to trace.
+    pub(crate) fn load(options: &Options) -> Result<Self> {
+        let root = Path::new("/");
+        let log_level = if options.log { Level::Trace as u8 } else { 0 };
+        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
+            .map_max_entries("EVENTS", ring_bytes)
+            .override_global(aya_log::LEVEL, &log_level, true)
+            .load(OBJECT)
+            .map_err(|e| Error::Load(reason(&e)))?;
+        let btf = Btf::vmlinux().ok();
+        let mut config = Config {
+            majors: devices::majors(root),
+            user_end: offsets::user_end(root),
+            stream: match options.stream {
+                None => Stream::Off,
+                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
+                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
+            } as u32,
+            ..Config::default()
+        };
+        if let Some(btf) = &btf {
+            offsets::from_btf(&mut config, btf);
+        }
+        write_config(&mut ebpf, config)?;
+        let who = whoami(&mut ebpf, config.task_pid == 0)?;
+        if config.task_pid == 0 {
+            config.task_pid = who.task_pid;
+        }
+        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
+        if config.follow != 0 && config.task_pid == 0 {
+            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
+        }
+        write_config(&mut ebpf, config)?;
+        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
+            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
+            for pid in pids {
+                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
+            }
+        }
+        for (program, target) in SCHEDULER {
+            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
+                program,
+                target,
+                reason,
+            })?;
+        }
+        Ok(Loaded { ebpf, btf, config })
+    }
+
+    /// Attaches `hook` for a moment, or says why that does not work.
+    pub(crate) fn try_hook(&mut self, hook: Hook) -> Result<(), String> {
+        let links = attach::attach(&mut self.ebpf, OBJECT, hook, self.btf.as_ref())?;
+        attach::detach(&mut self.ebpf, links);
+        Ok(())
+    }
 }
 
 /// Whether this process may trace on this kernel at all.

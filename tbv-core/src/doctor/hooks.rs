@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::{Check, Status};
 use crate::{
-    Error, Filter, Hook, Options, Tracer, devices,
+    Filter, Hook, Options, devices,
     obstacles::{self, Obstacle},
-    tracer,
+    tracer::{self, Loaded},
 };
 
 const CHOSEN: &str = "hook in use";
@@ -22,7 +22,9 @@ pub(super) fn checks(root: &Path) -> Vec<Check> {
         return checks;
     }
     let loaded = devices::uverbs_loaded(root);
-    let results: Vec<_> = Hook::ALL.into_iter().map(|hook| (hook, result(hook, root, loaded))).collect();
+    let mut programs = None;
+    let results: Vec<_> =
+        Hook::ALL.into_iter().map(|hook| (hook, result(hook, root, loaded, &mut programs))).collect();
     let chosen = results.iter().find(|(_, result)| result.is_ok()).map(|(hook, _)| *hook);
     let mut checks: Vec<Check> =
         results.into_iter().map(|(hook, result)| check(hook, result, loaded)).collect();
@@ -34,8 +36,16 @@ pub(super) fn checks(root: &Path) -> Vec<Check> {
     checks
 }
 
+/// The programs, loaded for the first hook that needs them, or why they cannot be.
+type Programs = Option<Result<Loaded, String>>;
+
+fn load() -> Result<Loaded, String> {
+    let filter = Filter { descendants: true, ..Filter::default() };
+    Loaded::load(&Options { filter, ..Options::default() }).map_err(|e| e.to_string())
+}
+
 /// Attaches `hook` for a moment if it can be.
-fn result(hook: Hook, root: &Path, loaded: bool) -> Result<(), Obstacle> {
+fn result(hook: Hook, root: &Path, loaded: bool, programs: &mut Programs) -> Result<(), Obstacle> {
     obstacles::check(hook, root)?;
     let stand_in = match hook {
         _ if loaded => hook,
@@ -44,18 +54,11 @@ fn result(hook: Hook, root: &Path, loaded: bool) -> Result<(), Obstacle> {
         Hook::Kprobe => return Ok(()), // one was tried
         Hook::SyscallFentry | Hook::RawSyscall => hook,
     };
-    let tried = Tracer::attach(&Options {
-        hook: Some(stand_in),
-        filter: Filter { descendants: true, ..Filter::default() },
-        ..Options::default()
-    });
-    tried.map(drop).map_err(|error| Obstacle {
-        reason: match error {
-            Error::NoHook(tried) => tried.into_iter().map(|(_, why)| why).collect(),
-            other => other.to_string(),
-        },
-        fix: "another hook is used if one works".to_owned(),
-    })
+    let tried = match programs.get_or_insert_with(load) {
+        Ok(programs) => programs.try_hook(stand_in),
+        Err(why) => Err(why.clone()),
+    };
+    tried.map_err(|reason| Obstacle { reason, fix: "another hook is used if one works".to_owned() })
 }
 
 fn check(hook: Hook, result: Result<(), Obstacle>, loaded: bool) -> Check {
