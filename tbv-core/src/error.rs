@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{0}")]
     Filter(String),
     /// The programs or maps could not be loaded.
-    #[error("loading the eBPF programs: {0}")]
+    #[error("loading the eBPF programs: {0}{hint}", hint = forbidden(.0))]
     Load(String),
     /// A program that every hook needs could not be attached.
     #[error("attaching {program} to {target}: {reason}")]
@@ -55,6 +55,16 @@ pub enum Error {
     System(&'static str, std::io::Error),
 }
 
+/// More on a refusal that [`Error::Permission`] does not explain.
+fn forbidden(why: &str) -> &'static str {
+    if why.contains("Operation not permitted") {
+        "\nThis process has the capabilities: something else forbids bpf(2), such as a container's seccomp filter or \
+         a security module. Start tbv-trace outside of it"
+    } else {
+        ""
+    }
+}
+
 /// What to do about lockdown.
 pub(crate) const LOCKDOWN_FIX: &str =
     "It lasts until the next boot: boot with lockdown=integrity, or without the word lockdown";
@@ -84,3 +94,23 @@ fn list(tried: &[(Hook, String)]) -> String {
 
 /// Result with this library's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_in_spite_of_capabilities_is_explained() {
+        let text = |why: &str| Error::Load(why.to_owned()).to_string();
+        assert!(text("creating a map: Operation not permitted (os error 1)").contains("seccomp"));
+        assert_eq!(text("Invalid argument"), "loading the eBPF programs: Invalid argument");
+    }
+
+    #[test]
+    fn modprobe_is_said_only_where_there_is_something_to_load() {
+        assert!(Error::NoUverbs(Uverbs::Loadable).to_string().contains("Load it (`modprobe ib_uverbs`)"));
+        let none = Error::NoUverbs(Uverbs::Static).to_string();
+        assert!(!none.contains("modprobe") && none.contains("cargo xtask vm"), "{none}");
+        assert!(none.contains(".\nUse a kernel"), "{none}");
+    }
+}

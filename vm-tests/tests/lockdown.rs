@@ -44,5 +44,6 @@ fn doctor_says_so_too() -> Result<()> {
     let doctor = Doctor::ask(&["tbv-trace"])?;
     ensure!(doctor.code == 3, "exit {}", doctor.code);
     doctor.says("lockdown", "missing", &["confidentiality", "boot with lockdown=integrity"])?;
+    doctor.says("kprobes", "degraded", &["lockdown"])?;
     doctor.says("hook in use", "missing", &["lockdown"])
 }

@@ -57,6 +57,7 @@ fn without_btf_counts_are_exact_and_devices_unknown() -> Result<()> {
 
     let output = command::run(&all(&tracer, &["run", "--", RAW]), LIMIT)?.success()?;
     ensure!(output.stderr.contains("hook kprobe"), "{output:?}");
+    ensure!(output.stderr.contains("not by fentry: this kernel shows no BTF"), "{output:?}");
     ensure!(output.stderr.contains("devices are unknown: this kernel shows no BTF"), "{output:?}");
 
     let doctor = Doctor::ask(&all(&tracer, &[]))?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Check, Status};
+use super::{Check, NOT_ALLOWED, Status};
 use crate::{
     Filter, Hook, Options, devices,
     obstacles::{self, Obstacle},
@@ -15,10 +15,10 @@ pub(super) fn checks(root: &Path) -> Vec<Check> {
     if tracer::allowed(root).is_err() {
         let not_tried = |hook: Hook| {
             let found = "not tried: this process may not trace on this kernel";
-            Check::degraded(hook.name(), found, "see capabilities and lockdown")
+            Check::degraded(hook.name(), found, NOT_ALLOWED)
         };
         let mut checks: Vec<Check> = Hook::ALL.into_iter().map(not_tried).collect();
-        checks.push(Check::missing(CHOSEN, "none", "see capabilities and lockdown"));
+        checks.push(Check::missing(CHOSEN, "none", NOT_ALLOWED));
         return checks;
     }
     let loaded = devices::uverbs_loaded(root);

@@ -2,11 +2,12 @@
 
 use std::{fs, path::Path};
 
-use super::Check;
+use super::{Check, NOT_ALLOWED};
 use crate::{
     error::LOCKDOWN_FIX,
     lockdown, obstacles,
     permission::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Credentials},
+    tracer,
 };
 
 /// Where tracefs is mounted, the present place and the old one.
@@ -81,8 +82,8 @@ fn tracefs(root: &Path) -> Check {
 
 fn kprobes(root: &Path) -> Check {
     const NAME: &str = "kprobes";
-    if Credentials::read(root).missing().is_some() {
-        return Check::degraded(NAME, "cannot be tried without the capabilities", "see capabilities");
+    if tracer::allowed(root).is_err() {
+        return Check::degraded(NAME, "not tried: this process may not trace on this kernel", NOT_ALLOWED);
     }
     Check::needed_by_some(NAME, "one was tried, and fired", obstacles::kprobes(root))
 }

@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::obstacles::Obstacle;
 
+/// What to do where [`crate::tracer::allowed`] says no.
+const NOT_ALLOWED: &str = "see capabilities and lockdown";
+
 /// How one thing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
