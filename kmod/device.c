@@ -89,7 +89,7 @@ struct tbv_dev *tbv_dev_alloc(u32 index, u16 lid, u16 peer_lid)
 	dev->lid = lid;
 	dev->peer_lid = peer_lid;
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
-	xa_init(&dev->mrs);
+	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_BH);
 	spin_lock_init(&dev->stub_lock);
 	INIT_LIST_HEAD(&dev->stubs);
 	/* A reloaded module must not meet frames for its former QPs. */

@@ -110,7 +110,7 @@ static int insert_random(struct tbv_dev *dev, struct tbv_mr *mr)
 		key = get_random_u32_inclusive(1, U32_MAX);
 		mr->base.lkey = key;
 		mr->base.rkey = key;
-		err = xa_insert(&dev->mrs, key, mr, GFP_KERNEL_ACCOUNT);
+		err = xa_insert_bh(&dev->mrs, key, mr, GFP_KERNEL_ACCOUNT);
 	} while (err == -EBUSY && --tries);
 	return err;
 }
@@ -173,7 +173,7 @@ int tbv_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct tbv_mr *mr = to_tbv_mr(ibmr);
 	struct tbv_dev *dev = to_tbv_dev(ibmr->device);
 
-	xa_erase(&dev->mrs, mr->base.lkey);
+	xa_erase_bh(&dev->mrs, mr->base.lkey);
 	tbv_mr_put(mr);
 	/* Copies run with softirqs off: this is short. */
 	wait_for_completion(&mr->idle);

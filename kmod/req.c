@@ -6,7 +6,8 @@
  * acknowledged; next goes back on loss, max never does.
  *
  * A request whose memory cannot be read stops the queue at its place and fails
- * once all before it are acknowledged, so that completions stay in order.
+ * once all before it are acknowledged, so that completions stay in order. When
+ * sending goes back it is forgotten, to be found again.
  */
 #include "tbv.h"
 #include "trace.h"
@@ -150,6 +151,8 @@ void tbv_req_go_to(struct tbv_qp *qp, u32 psn)
 
 	sq->next_psn = psn;
 	sq->cur_offset = 0;
+	/* What lies before the request that cannot be sent must be sent again. */
+	sq->fault = IB_WC_SUCCESS;
 	for (sq->cur = sq->tail; sq->cur != sq->head; sq->cur++) {
 		wqe = &sq->wqe[sq->cur & sq->mask];
 		into = tbv_psn_diff(psn, wqe->first_psn);

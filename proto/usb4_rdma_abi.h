@@ -13,6 +13,11 @@
 #define USB4_RDMA_ABI_H
 
 #include <linux/types.h>
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#else
+#include <assert.h>
+#endif
 
 /* ib_device_ops.uverbs_abi_ver; changes only if old providers must not load. */
 #define USB4_RDMA_UVERBS_ABI_VERSION	1
@@ -67,25 +72,23 @@ struct usb4_rdma_create_cq_resp {
 	__aligned_u64 consumer_offset;
 };
 
-#ifndef __cplusplus
-_Static_assert(sizeof(struct usb4_rdma_alloc_ucontext_resp) == 8,
-	       "alloc_ucontext reply has another size than the contract");
-_Static_assert(__builtin_offsetof(struct usb4_rdma_alloc_ucontext_resp,
-				  device_index) == 4,
-	       "device_index has moved");
-_Static_assert(sizeof(struct usb4_rdma_create_cq_resp) == 32,
-	       "create_cq reply has another size than the contract");
-_Static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp, cqe) == 8,
-	       "cqe has moved");
-_Static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
-				  shm_abi) == 12,
-	       "shm_abi has moved");
-_Static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
-				  ring_len) == 16,
-	       "ring_len has moved");
-_Static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
-				  consumer_offset) == 24,
-	       "consumer_offset has moved");
-#endif
+static_assert(sizeof(struct usb4_rdma_alloc_ucontext_resp) == 8,
+	      "alloc_ucontext reply has another size than the contract");
+static_assert(__builtin_offsetof(struct usb4_rdma_alloc_ucontext_resp,
+				 device_index) == 4,
+	      "device_index has moved");
+static_assert(sizeof(struct usb4_rdma_create_cq_resp) == 32,
+	      "create_cq reply has another size than the contract");
+static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp, cqe) == 8,
+	      "cqe has moved");
+static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
+				 shm_abi) == 12,
+	      "shm_abi has moved");
+static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
+				 ring_len) == 16,
+	      "ring_len has moved");
+static_assert(__builtin_offsetof(struct usb4_rdma_create_cq_resp,
+				 consumer_offset) == 24,
+	      "consumer_offset has moved");
 
 #endif /* USB4_RDMA_ABI_H */

@@ -1,18 +1,18 @@
 //! An open device.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::io::Write as _;
 use std::ptr::null_mut;
 
-use tbv_proto::{AllocUcontextResp, UVERBS_ABI_VERSION};
+use tbv_proto::AllocUcontextResp;
 use tbv_verbs_sys::{ibv_context, ibv_device, ibv_port_attr};
 
 use crate::abi::{
-    __verbs_log, _verbs_init_and_alloc_context, RDMA_DRIVER_UNKNOWN, VERBS_LOG_ERR,
-    ib_uverbs_ex_query_device_resp, ib_uverbs_get_context_resp, ibv_cmd_get_context,
-    ibv_cmd_query_device_any, ibv_cmd_query_port, ibv_get_context, ibv_query_port, verbs_context,
-    verbs_context_ops, verbs_set_ops, verbs_uninit_context,
+    _verbs_init_and_alloc_context, RDMA_DRIVER_UNKNOWN, ib_uverbs_ex_query_device_resp,
+    ib_uverbs_get_context_resp, ibv_cmd_get_context, ibv_cmd_query_device_any, ibv_cmd_query_port,
+    ibv_get_context, ibv_query_port, verbs_context, verbs_context_ops, verbs_set_ops, verbs_uninit_context,
 };
-use crate::{cq, errno, memory, mr, pd, qp};
+use crate::{cq, errno, memory, mr, pd, qp, version};
 
 /// Our verbs.
 static OPS: verbs_context_ops = verbs_context_ops {
@@ -90,19 +90,15 @@ unsafe fn open(context: *mut verbs_context) -> c_int {
     }
     // Zero: a module that doesn't say. libibverbs compared the version when it listed the device, but the module may
     // have been exchanged since.
-    let version = resp.driver.uverbs_abi_version;
-    if version != 0 && version != UVERBS_ABI_VERSION {
-        // SAFETY: the conversions fit the arguments.
-        unsafe {
-            __verbs_log(
-                context,
-                VERBS_LOG_ERR,
-                c"usb4_rdma: the kernel module speaks ABI %u and this provider %u: install matching versions\n"
-                    .as_ptr(),
-                version,
-                UVERBS_ABI_VERSION,
-            );
-        }
+    let spoken = resp.driver.uverbs_abi_version;
+    if spoken != 0 && spoken != version::OPENED {
+        // As libibverbs warns of a version that it finds when it lists the device. Its own log is off unless asked
+        // for, and without the message nobody knows what to do.
+        let _ = writeln!(
+            std::io::stderr(),
+            "usb4_rdma: the kernel module speaks ABI {spoken} and this provider {}: install matching versions",
+            version::OPENED
+        );
         return libc::EPROTONOSUPPORT;
     }
     // SAFETY: the verbs are a static.

@@ -5,13 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-use tbv_proto::{UVERBS_ABI_VERSION, is_usb4_rdma_guid};
+use tbv_proto::is_usb4_rdma_guid;
 
 use crate::abi::{
     VERBS_MATCH_SENTINEL, VSYSFS_READ_NODE_GUID, verbs_device, verbs_device_ops, verbs_match_ent,
     verbs_sysfs_dev,
 };
-use crate::{context, memory};
+use crate::{context, memory, version};
 
 /// libibverbs walks this table without checking whether there is one, so there is one that matches nothing.
 static MATCH_NOTHING: MatchTable = MatchTable([verbs_match_ent {
@@ -30,8 +30,8 @@ unsafe impl Sync for MatchTable {}
 /// What the constructor registers.
 pub(crate) static OPS: verbs_device_ops = verbs_device_ops {
     name: c"usb4_rdma".as_ptr(),
-    match_min_abi_version: UVERBS_ABI_VERSION,
-    match_max_abi_version: UVERBS_ABI_VERSION,
+    match_min_abi_version: version::LISTED,
+    match_max_abi_version: version::LISTED,
     match_table: &raw const MATCH_NOTHING.0[0],
     static_providers: null(),
     match_device: Some(match_device),

@@ -18,6 +18,7 @@ mod memory;
 mod mr;
 mod pd;
 mod qp;
+mod version;
 
 #[cfg(test)]
 #[path = "../build/pabi.rs"]

@@ -95,6 +95,10 @@ pub struct Config {
     pub comm: [u8; COMM_LEN],
     /// A [`Stream`].
     pub stream: u32,
+    /// Byte offset of `thread_info.status` in `task_struct`; 0 if unknown.
+    pub task_status: u32,
+    /// Always zero.
+    pub reserved: u32,
 }
 
 /// Which calls are put into the ring buffer, [`Config::stream`].
@@ -393,7 +397,7 @@ mod pod {
 }
 
 const _: () = {
-    assert!(size_of::<Config>() == 176);
+    assert!(size_of::<Config>() == 184);
     assert!(size_of::<RowKey>() == 16);
     assert!(size_of::<Row>() == 56);
     assert!(size_of::<ErrnoKey>() == 24);

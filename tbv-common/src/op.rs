@@ -20,6 +20,11 @@ pub const ATTR_CORE_IN: u16 = 0;
 pub const ID_DRIVER_NS: u16 = 0x1000;
 /// `IB_USER_VERBS_CMD_FLAG_EXTENDED`: bit 31 of a write command.
 pub const CMD_EXTENDED: u32 = 0x8000_0000;
+/// `IB_USER_VERBS_CMD_COMMAND_MASK`: the bits of a write command that number it.
+pub const CMD_MASK: u32 = 0xff;
+/// Set in [`Op::command`] when the write command had bits that no command has; the kernel refuses such. The whole
+/// command is in place of object and method.
+pub const COMMAND_INVALID: u16 = 0x200;
 /// Set in [`Op::command`] when the write command was an extended one.
 pub const COMMAND_EXTENDED: u16 = 0x100;
 
@@ -69,13 +74,22 @@ impl Op {
     /// A write command inside INVOKE_WRITE.
     #[inline(always)]
     pub const fn invoke_write(command: u32) -> Self {
-        Self::new(Entry::InvokeWrite, 0, OBJECT_DEVICE, METHOD_INVOKE_WRITE, pack_command(command))
+        Self::of_command(Entry::InvokeWrite, command)
     }
 
     /// A write command through write(2).
     #[inline(always)]
     pub const fn write(command: u32) -> Self {
-        Self::new(Entry::Write, 0, 0, 0, pack_command(command))
+        Self::of_command(Entry::Write, command)
+    }
+
+    #[inline(always)]
+    const fn of_command(entry: Entry, command: u32) -> Self {
+        if command & !(CMD_EXTENDED | CMD_MASK) != 0 {
+            return Self::new(entry, 0, (command >> 16) as u16, command as u16, COMMAND_INVALID);
+        }
+        let extended = if command & CMD_EXTENDED != 0 { COMMAND_EXTENDED } else { 0 };
+        Self::new(entry, 0, OBJECT_DEVICE, METHOD_INVOKE_WRITE, (command & CMD_MASK) as u16 | extended)
     }
 
     /// An ioctl of another number.
@@ -168,11 +182,6 @@ pub const fn queue_of_object(object: u16) -> Option<HandleKind> {
     })
 }
 
-const fn pack_command(command: u32) -> u16 {
-    let extended = if command & CMD_EXTENDED != 0 { COMMAND_EXTENDED } else { 0 };
-    (command & 0xff) as u16 | extended
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +199,9 @@ mod tests {
         assert_eq!((plain.entry(), plain.command()), (Some(Entry::InvokeWrite), 12));
         assert_eq!(Op::write(12 | CMD_EXTENDED).command(), 12 | COMMAND_EXTENDED);
         assert_ne!(Op::write(12), Op::invoke_write(12));
+        let invalid = Op::write(0x00ab_0103);
+        assert_eq!((invalid.entry(), invalid.command()), (Some(Entry::Write), COMMAND_INVALID));
+        assert_eq!((invalid.object(), invalid.method_id()), (0x00ab, 0x0103));
         assert_eq!(Op::other_ioctl(0x5401).ioctl_number(), 0x5401);
         assert_eq!(Op(0).entry(), None);
     }

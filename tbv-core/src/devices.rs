@@ -1,6 +1,6 @@
 //! RDMA devices as sysfs shows them.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub struct Device {
     pub node_guid: String,
     /// The driver's ABI version (`abi_version` in sysfs); 0 if sysfs does not tell.
     pub abi_version: u32,
+    /// Tells one device from the next that gets its number: the inode of its folder in sysfs.
+    #[serde(skip)]
+    pub identity: u64,
 }
 
 /// Devices by the kernel's `dev_t` of their device file (major << 20 | minor).
@@ -40,6 +43,7 @@ pub fn list(root: &Path) -> Devices {
                 node_guid: fs::read_to_string(guid).unwrap_or_default().trim().to_owned(),
                 abi_version: read("abi_version").and_then(|v| v.parse().ok()).unwrap_or(0),
                 name,
+                identity: fs::metadata(entry.path()).map_or(0, |folder| folder.ino()),
             };
             Some((major << 20 | minor, device))
         })

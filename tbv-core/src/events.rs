@@ -24,16 +24,16 @@ impl Events {
         RingBuf::try_from(map).map(Events).map_err(|e| Error::Map("EVENTS", e))
     }
 
-    /// Hands over what has come since the last time, oldest return first; how many it were.
-    pub fn drain(&mut self, mut each: impl FnMut(&Event)) -> u64 {
-        let mut count = 0;
-        while let Some(item) = self.0.next() {
+    /// Adds to `events` what has come since the last time, oldest return first, but at most `limit`.
+    pub fn drain(&mut self, events: &mut Vec<Event>, limit: usize) {
+        while events.len() < limit
+            && let Some(item) = self.0.next()
+        {
+            debug_assert_eq!(item.len(), size_of::<Event>());
             if item.len() >= size_of::<Event>() {
                 // SAFETY: the programs write whole events, which are valid for any bytes.
-                each(&unsafe { item.as_ptr().cast::<Event>().read_unaligned() });
-                count += 1;
+                events.push(unsafe { item.as_ptr().cast::<Event>().read_unaligned() });
             }
         }
-        count
     }
 }

@@ -27,11 +27,13 @@ pub mod snapshot;
 mod sys;
 pub mod tracer;
 pub mod uapi;
+mod watch;
 
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use hook::Hook;
 pub use names::Names;
 pub use report::Report;
+pub use sys::monotonic_ns;
 pub use tbv_common::{Event, HandleKind, Op, Process};
 pub use tracer::{Options, StreamOptions, Tracer};

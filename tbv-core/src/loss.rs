@@ -43,6 +43,13 @@ pub struct Losses {
     pub recursion_misses: u64,
     /// Returns that the kernel missed (kretprobe); they also show as unmatched entries.
     pub kretprobe_missed: u64,
+    /// 1 if the hook was switched off while tracing (`kernel.ftrace_enabled`, `kprobes/enabled`), or its module was
+    /// loaded anew: nobody knows how many calls were missed.
+    #[serde(default)]
+    pub hook_off: u64,
+    /// Processes that the command started and that outlived it: what they call later is not in the result.
+    #[serde(default)]
+    pub left_running: u64,
 }
 
 impl Losses {
@@ -67,6 +74,8 @@ impl Losses {
             in_flight: 0,
             recursion_misses: 0,
             kretprobe_missed: 0,
+            hook_off: 0,
+            left_running: 0,
         }
         .summed()
     }
@@ -74,11 +83,11 @@ impl Losses {
     /// With `total` made anew.
     #[must_use]
     pub fn summed(mut self) -> Self {
-        self.total = self.parts().iter().map(|(_, n)| n).sum();
+        self.total = self.parts().iter().fold(0, |sum, (_, n)| sum.saturating_add(*n));
         self
     }
 
-    /// What was lost since an earlier moment of the same run; what is in flight is so now.
+    /// What was lost since an earlier moment of the same run; what is in flight, off or running is so now.
     #[must_use]
     pub fn since(&self, earlier: &Losses) -> Self {
         let less = |now: u64, then: u64| now.saturating_sub(then);
@@ -101,12 +110,14 @@ impl Losses {
             in_flight: self.in_flight,
             recursion_misses: less(self.recursion_misses, earlier.recursion_misses),
             kretprobe_missed: less(self.kretprobe_missed, earlier.kretprobe_missed),
+            hook_off: self.hook_off,
+            left_running: self.left_running,
         }
         .summed()
     }
 
     /// Name and value of every part.
-    pub fn parts(&self) -> [(&'static str, u64); 17] {
+    pub fn parts(&self) -> [(&'static str, u64); 19] {
         [
             ("rows_full", self.rows_full),
             ("histograms_full", self.histograms_full),
@@ -125,6 +136,8 @@ impl Losses {
             ("in_flight", self.in_flight),
             ("recursion_misses", self.recursion_misses),
             ("kretprobe_missed", self.kretprobe_missed),
+            ("hook_off", self.hook_off),
+            ("left_running", self.left_running),
         ]
     }
 }

@@ -23,8 +23,10 @@ impl Obstacle {
     }
 }
 
-const FTRACE_ENABLED: &str = "proc/sys/kernel/ftrace_enabled";
-const KPROBES_ENABLED: &str = "sys/kernel/debug/kprobes/enabled";
+/// Whether the function tracer works.
+pub(crate) const FTRACE_ENABLED: &str = "proc/sys/kernel/ftrace_enabled";
+/// Whether kprobes fire; root's to read.
+pub(crate) const KPROBES_ENABLED: &str = "sys/kernel/debug/kprobes/enabled";
 const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
 
 /// What keeps `hook` from working on the machine below `root` (normally `/`); `Ok` if nothing is known.

@@ -14,6 +14,11 @@ pub(crate) fn from_btf(config: &mut Config, btf: &Btf) {
     {
         (config.task_signal, config.signal_live) = (signal, live);
     }
+    if let (Some(info), Some(status)) =
+        (btf.offset("task_struct", "thread_info"), btf.offset("thread_info", "status"))
+    {
+        config.task_status = info + status;
+    }
     let ids = [
         btf.offset("task_struct", "group_leader"),
         btf.offset("task_struct", "comm"),

@@ -42,6 +42,9 @@ pub struct Report {
     pub interval: Option<Interval>,
     /// One element per process, device and operation.
     pub calls: Vec<Call>,
+    /// Sums over all rows, those that a filter left out of `calls` too; absent in reports of older versions.
+    #[serde(default)]
+    pub totals: Option<Totals>,
     /// One element per completion queue of our own driver.
     #[serde(default)]
     pub completions: Vec<Completions>,
@@ -52,6 +55,26 @@ pub struct Report {
     pub loss: Losses,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
     pub exit_status: Option<i32>,
+}
+
+/// Sums over rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Totals {
+    /// Calls that returned.
+    pub count: u64,
+    /// Those that returned an error.
+    pub errors: u64,
+}
+
+impl Totals {
+    fn of(calls: &[Call]) -> Self {
+        let sum = |read: fn(&Call) -> u64| calls.iter().map(read).fold(0, u64::saturating_add);
+        Totals { count: sum(|call| call.count), errors: sum(|call| call.errors) }
+    }
+
+    fn pair(self) -> (u64, u64) {
+        (self.count, self.errors)
+    }
 }
 
 /// A part of the time that was traced. Minimum and maximum latencies of an interval are known as exactly as
@@ -156,6 +179,7 @@ impl Report {
             duration_ns: 0,
             filters: Vec::new(),
             interval: None,
+            totals: Some(Totals::of(&calls)),
             calls,
             completions: snapshot.cqs.iter().map(|(key, cq)| completions(*key, cq, devices)).collect(),
             work_requests: snapshot
@@ -213,7 +237,27 @@ impl Report {
                 version.schema_version
             ));
         }
-        serde_json::from_slice(text).map_err(not_a_report)
+        let report: Report = serde_json::from_slice(text).map_err(not_a_report)?;
+        report.contradiction().map_or(Ok(report), |what| Err(format!("not a tbv-trace report: {what}")))
+    }
+
+    /// What in it cannot be true.
+    fn contradiction(&self) -> Option<String> {
+        let sum = self.loss.clone().summed().total;
+        if self.loss.total != sum {
+            return Some(format!("loss.total is {}, its parts add up to {sum}", self.loss.total));
+        }
+        let add = |sum: u64, call: &Call| sum.checked_add(call.count);
+        if self.calls.iter().try_fold(0, add).is_none() {
+            return Some("it counts more calls than there can be".to_owned());
+        }
+        let odd = self.calls.iter().find(|call| call.errors > call.count)?;
+        Some(format!("{} calls of {}, and {} errors", odd.count, odd.op, odd.errors))
+    }
+
+    /// Calls and errors in all, of rows that are not shown too.
+    pub fn totals(&self) -> (u64, u64) {
+        self.totals.unwrap_or_else(|| Totals::of(&self.calls)).pair()
     }
 
     /// Its JSON form, indented.
@@ -327,5 +371,35 @@ mod tests {
         assert!(parse(r#"{"schema_version": 2}"#).contains("schema version 2"));
         assert!(parse(r#"{"schema_version": 1}"#).contains("missing field"));
         assert!(parse(r#"{"a": 1}"#).contains("missing field `schema_version`"));
+    }
+
+    #[test]
+    fn files_that_contradict_themselves_are_refused() {
+        let environment = Environment::read(Path::new("/nowhere"), crate::Hook::Fentry, &[], &Devices::new());
+        let good = Report::new(&Snapshot::default(), environment, &Names::default());
+        let call = |count, errors| Call {
+            pid: 1,
+            ns_pid: None,
+            comm: String::new(),
+            cgroup: None,
+            device: String::new(),
+            entry: "ioctl".to_owned(),
+            op: "POLL_CQ".to_owned(),
+            count,
+            errors,
+            errnos: BTreeMap::new(),
+            latency_ns: None,
+            latency_buckets: None,
+        };
+        let read = |change: &dyn Fn(&mut Report)| {
+            let mut report = good.clone();
+            change(&mut report);
+            Report::parse(report.to_json().unwrap().as_bytes()).err().unwrap_or_default()
+        };
+        assert_eq!(read(&|_| {}), "");
+        assert!(read(&|r| r.loss.rows_full = 7).contains("loss.total is 0, its parts add up to 7"));
+        assert!(read(&|r| r.loss.total = 7).contains("add up to 0"));
+        assert!(read(&|r| r.calls = vec![call(5, 99)]).contains("5 calls of POLL_CQ, and 99 errors"));
+        assert!(read(&|r| r.calls = vec![call(u64::MAX, 0), call(2, 0)]).contains("more calls than"));
     }
 }

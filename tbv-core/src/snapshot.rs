@@ -98,7 +98,16 @@ impl Counted {
     }
 }
 
-pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) -> Result<Snapshot> {
+/// What is known of losses outside of the maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside {
+    pub(crate) recursion_misses: u64,
+    pub(crate) kretprobe_missed: u64,
+    pub(crate) hook_off: u64,
+    pub(crate) left_running: u64,
+}
+
+pub(crate) fn take(ebpf: &Ebpf, outside: Outside) -> Result<Snapshot> {
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
     for entry in hash::<ErrnoKey, u64>(ebpf, "ERRNOS")?.iter() {
         let (key, count) = entry.map_err(|e| Error::Map("ERRNOS", e))?;
@@ -124,24 +133,31 @@ pub(crate) fn take(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) ->
     }
     rows.sort_by_key(|row| row.key);
     let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
-    let losses = losses(ebpf, recursion_misses, kretprobe_missed)?;
+    let losses = losses(ebpf, outside)?;
     let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
     Ok(Snapshot { rows, processes, cqs, work, losses })
 }
 
-pub(crate) fn losses(ebpf: &Ebpf, recursion_misses: u64, kretprobe_missed: u64) -> Result<Losses> {
+pub(crate) fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
     let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
     let counters = array::<u64>(ebpf, "LOSS")?;
     let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
     let mut losses = Losses::from_counters(|loss| counters.get(loss as usize).copied().unwrap_or(0));
     losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
-    losses.recursion_misses = recursion_misses;
-    losses.kretprobe_missed = kretprobe_missed;
+    losses.recursion_misses = outside.recursion_misses;
+    losses.kretprobe_missed = outside.kretprobe_missed;
+    losses.hook_off = outside.hook_off;
+    losses.left_running = outside.left_running;
     Ok(losses.summed())
 }
 
 pub(crate) fn loss(ebpf: &Ebpf, which: Loss) -> Result<u64> {
     array::<u64>(ebpf, "LOSS")?.get(&(which as u32), 0).map_err(|e| Error::Map("LOSS", e))
+}
+
+/// Process ids that are followed now.
+pub(crate) fn targets(ebpf: &Ebpf) -> Result<Vec<u32>> {
+    hash::<u32, u8>(ebpf, "TARGETS")?.keys().map(|key| key.map_err(|e| Error::Map("TARGETS", e))).collect()
 }
 
 pub(crate) fn process(ebpf: &Ebpf, number: u32) -> Option<Process> {

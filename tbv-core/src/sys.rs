@@ -78,3 +78,11 @@ pub(crate) fn run_here(program: BorrowedFd<'_>) -> io::Result<()> {
     attr.test.prog_fd = program.as_raw_fd() as u32;
     bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr).map(drop)
 }
+
+/// `CLOCK_MONOTONIC` in nanoseconds: what the programs take time by.
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,6 +1,6 @@
 //! One tracing run: load, attach, count, stop.
 
-use std::{os::fd::AsFd, path::Path, thread};
+use std::{fs, io::Write as _, os::fd::AsFd, path::Path, thread};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -25,8 +25,9 @@ use crate::{
     modules::Uverbs,
     obstacles, offsets,
     permission::Credentials,
-    snapshot::{self, Snapshot},
+    snapshot::{self, Outside, Snapshot},
     sys,
+    watch::{self, Watch},
 };
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tbv.bpf.o"));
@@ -37,6 +38,9 @@ const SCHEDULER: [(&str, &str); 3] =
 
 /// Hooks that were tried and did not work, with the reasons.
 type Tried = Vec<(Hook, String)>;
+
+/// Why fentry is not the first choice there.
+const PREEMPTIBLE: &str = "this kernel is fully preemptible, where it loses calls of other threads";
 
 /// What to trace and how.
 #[derive(Clone, Debug, Default)]
@@ -65,13 +69,17 @@ pub struct StreamOptions {
 /// Loaded and attached programs. Dropping it, or the end of the process, removes them all.
 pub struct Tracer {
     ebpf: Ebpf,
+    started_ns: u64,
     hook: Hook,
+    watch: Watch,
     /// Better hooks that were tried before, and why they did not work.
     passed_over: Tried,
     links: Links,
     config: Config,
     /// The driver's tracepoint ABI, if its tracepoints are attached.
     driver: Option<u32>,
+    /// Our own id in the initial pid namespace, if what is traced are our descendants.
+    own_pid: Option<u32>,
 }
 
 impl Tracer {
@@ -83,8 +91,8 @@ impl Tracer {
             other => return Err(Error::NoUverbs(other)),
         }
         allowed(root)?;
-        let Loaded { mut ebpf, btf, mut config } = Loaded::load(options)?;
-        let (hook, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
+        let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
+        let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
             for program in driver::PROGRAMS {
@@ -95,9 +103,15 @@ impl Tracer {
                 })?;
             }
         }
+        let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
-        Ok(Tracer { ebpf, hook, passed_over, links, config, driver })
+        Ok(Tracer { ebpf, started_ns, hook, watch, passed_over, links, config, driver, own_pid })
+    }
+
+    /// `CLOCK_MONOTONIC` when counting began, nanoseconds: the clock of events.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
     }
 
     /// The hook in use.
@@ -151,12 +165,35 @@ impl Tracer {
 
     /// What was lost so far.
     pub fn losses(&self) -> Result<Losses> {
-        snapshot::losses(&self.ebpf, self.recursion_misses()?, self.links.kretprobe_missed())
+        snapshot::losses(&self.ebpf, self.outside()?)
     }
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.recursion_misses()?, self.links.kretprobe_missed())
+        snapshot::take(&self.ebpf, self.outside()?)
+    }
+
+    /// What the maps don't tell.
+    fn outside(&self) -> Result<Outside> {
+        Ok(Outside {
+            recursion_misses: self.recursion_misses()?,
+            kretprobe_missed: self.links.kretprobe_missed(),
+            hook_off: self.watch.is_off(Path::new("/")).into(),
+            left_running: self.running()?,
+        })
+    }
+
+    /// Processes that descend from this one and have not ended, if those are what is traced.
+    pub fn running(&self) -> Result<u64> {
+        let Some(own) = self.own_pid else { return Ok(0) };
+        // Without BTF the programs don't see which thread is a process's last.
+        let ends_are_seen = self.config.task_signal != 0;
+        let alive = |pid: &u32| {
+            let stat = || fs::read_to_string(format!("/proc/{pid}/stat"));
+            ends_are_seen || stat().is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        let targets = snapshot::targets(&self.ebpf)?;
+        Ok(targets.iter().filter(|pid| **pid != own && alive(pid)).count() as u64)
     }
 
     /// Runs that the kernel skipped, over all attached programs.
@@ -182,9 +219,9 @@ impl Tracer {
         self.config.state = State::Stopping as u32;
         write_config(&mut self.ebpf, self.config)?;
         // The kernel's own miss counters go with the programs.
-        let (misses, missed) = (self.recursion_misses()?, self.links.kretprobe_missed());
+        let outside = self.outside()?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
-        snapshot::take(&self.ebpf, misses, missed)
+        snapshot::take(&self.ebpf, outside)
     }
 }
 
@@ -206,7 +243,8 @@ impl log::Log for ToStderr {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        eprintln!("tbv-trace: eBPF: {}", record.args());
+        // Nobody may be listening.
+        let _ = writeln!(std::io::stderr(), "tbv-trace: eBPF: {}", record.args());
     }
 
     fn flush(&self) {}
@@ -217,6 +255,8 @@ pub(crate) struct Loaded {
     ebpf: Ebpf,
     btf: Option<Btf>,
     config: Config,
+    /// Our own id in the initial pid namespace, if what is traced are our descendants.
+    own_pid: Option<u32>,
 }
 
 impl Loaded {
@@ -268,7 +308,8 @@ impl Loaded {
                 reason,
             })?;
         }
-        Ok(Loaded { ebpf, btf, config })
+        let own_pid = options.filter.descendants.then_some((who.pid_tgid >> 32) as u32);
+        Ok(Loaded { ebpf, btf, config, own_pid })
     }
 
     /// Attaches `hook` for a moment, or says why that does not work.
@@ -294,12 +335,20 @@ fn first_that_works(
     ebpf: &mut Ebpf,
     wanted: Option<Hook>,
     btf: Option<&Btf>,
-) -> Result<(Hook, Links, Tried)> {
+) -> Result<(Hook, Watch, Links, Tried)> {
     let mut tried = Vec::new();
-    for hook in Hook::ALL.into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
-        let possible = obstacles::check(hook, Path::new("/")).map_err(|obstacle| obstacle.reason);
+    let root = Path::new("/");
+    for hook in watch::ranked(root).into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
+        let watch = Watch::begin(root, hook);
+        let possible = obstacles::check(hook, root).map_err(|obstacle| obstacle.reason);
         match possible.and_then(|()| attach::attach(ebpf, OBJECT, hook, btf)) {
-            Ok(links) => return Ok((hook, links, tried)),
+            Ok(links) => {
+                // A hook that ranks lower than usual is one that was passed over, too.
+                if wanted.is_none() && watch::fully_preemptible(root) && hook != Hook::Fentry {
+                    tried.push((Hook::Fentry, PREEMPTIBLE.to_owned()));
+                }
+                return Ok((hook, watch, links, tried));
+            }
             Err(why) => tried.push((hook, why)),
         }
     }

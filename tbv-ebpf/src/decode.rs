@@ -38,6 +38,8 @@ const HEADER: u64 = size_of::<Header>() as u64;
 pub const WRITE_HEADER: u64 = 8;
 /// The same with `struct ib_uverbs_ex_cmd_hdr` behind it.
 const WRITE_HEADER_EXTENDED: u64 = WRITE_HEADER + 16;
+/// The attribute of a method that names its object.
+const ATTR_OBJECT: u16 = 0;
 /// The creating method of completion queues, queue pairs and shared receive queues.
 const METHOD_CREATE: u16 = 0;
 
@@ -112,7 +114,7 @@ pub fn handle(op: Op, address: u64) -> Handle {
         return of_command(op, |offset| word(address + header + offset));
     }
     if kind == Entry::InvokeWrite as u64 {
-        return of_command(op, |offset| match core_in(address) {
+        return of_command(op, |offset| match attribute(address, ATTR_CORE_IN) {
             Some(attr) if attr.len > 8 => word(attr.data + offset),
             Some(attr) if offset == 0 => Some(attr.data as u32),
             _ => None,
@@ -121,14 +123,11 @@ pub fn handle(op: Op, address: u64) -> Handle {
     if kind != Entry::Method as u64 {
         return Handle(0);
     }
-    // By convention the first attribute of a method is the object that it is about. A handle is
-    // inline; one that the kernel is still to make is not there yet.
+    // Attribute 0 of a method is the object that it is about. A handle is inline; one that the kernel is still to
+    // make is not there yet.
     let Some(kind) = queue_of_object(op.object()) else { return Handle(0) };
-    // SAFETY: the helper checks the address.
-    match unsafe { bpf_probe_read_user((address + HEADER) as *const Attr) } {
-        Ok(attr) if attr.id == 0 && attr.len == 0 && op.method_id() != METHOD_CREATE => {
-            Handle::new(kind, attr.data as u32)
-        }
+    match attribute(address, ATTR_OBJECT) {
+        Some(attr) if attr.len == 0 && op.method_id() != METHOD_CREATE => Handle::new(kind, attr.data as u32),
         _ => Handle(0),
     }
 }
@@ -145,9 +144,9 @@ fn word(address: u64) -> Option<u32> {
     unsafe { bpf_probe_read_user(address as *const u32) }.ok()
 }
 
-/// INVOKE_WRITE's attribute with the command's structure.
+/// The request's attribute of this id.
 #[inline(always)]
-fn core_in(address: u64) -> Option<Attr> {
+fn attribute(address: u64, id: u16) -> Option<Attr> {
     // SAFETY: the helper checks the address.
     let header = unsafe { bpf_probe_read_user(address as *const Header) }.ok()?;
     for i in 0..MAX_ATTRS {
@@ -157,7 +156,7 @@ fn core_in(address: u64) -> Option<Attr> {
         // SAFETY: the helper checks the address.
         let attr =
             unsafe { bpf_probe_read_user(((address + HEADER) as *const Attr).wrapping_add(i)) }.ok()?;
-        if attr.id == ATTR_CORE_IN {
+        if attr.id == id {
             return Some(attr);
         }
     }

@@ -41,6 +41,14 @@ pub struct Uverbs {
 }
 
 impl Uverbs {
+    /// Whether system calls on its contents are let through: one opened with O_PATH is only a name.
+    #[inline(always)]
+    pub fn usable(&self, config: &Config) -> bool {
+        /// `FMODE_PATH` (linux/fs.h).
+        const FMODE_PATH: u32 = 1 << 14;
+        read::<u32>(self.file, config.file_mode).is_some_and(|mode| mode & FMODE_PATH == 0)
+    }
+
     /// Whether it is open for writing; a write(2) on one that isn't never reaches the driver.
     #[inline(always)]
     pub fn writable(&self, config: &Config) -> bool {
@@ -68,6 +76,19 @@ pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<Uverbs> {
     }
     let device = of_file(config, file);
     is_uverbs(config, device).then_some(Uverbs { device, file })
+}
+
+/// Whether the current system call was made the 32-bit way, where numbers mean other calls.
+#[inline(always)]
+pub fn in_32_bit_call(config: &Config) -> bool {
+    /// `TS_COMPAT` (asm/thread_info.h).
+    const TS_COMPAT: u32 = 2;
+    if config.task_status == 0 {
+        return false;
+    }
+    // SAFETY: takes no arguments.
+    let task = unsafe { bpf_get_current_task() };
+    read::<u32>(task, config.task_status).is_some_and(|status| status & TS_COMPAT != 0)
 }
 
 #[inline(always)]

@@ -46,7 +46,7 @@ fn enter_ioctl(regs: &pt_regs) {
     let Some(config) = config() else { return };
     let number = regs.rsi as u32;
     let Some(file) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
-    if !answered_by_vfs(number) {
+    if !answered_by_vfs(number) && file.usable(config) {
         count::enter(config, file.device, decode::ioctl(number, regs.rdx), regs.rdx);
     }
 }
@@ -123,6 +123,9 @@ pub fn fexit_sys_write(ctx: FExitContext) -> u32 {
 pub fn raw_sys_enter(ctx: RawTracePointContext) -> i32 {
     let number: u64 = ctx.arg(1);
     if number != IOCTL && number != WRITE {
+        return 0;
+    }
+    if config().is_none_or(device::in_32_bit_call) {
         return 0;
     }
     let Some(regs) = regs(ctx.arg(0)) else { return 0 };

@@ -54,8 +54,11 @@ Examples:
   tbv-trace run --iterations 1000 -- ib_send_lat -n 1000 10.0.0.1
   tbv-trace run -f json -o report.json -- ibv_devinfo -v
   tbv-trace run -i 1 -- ib_send_bw -d rxe0 -D 10 10.0.0.1
-  tbv-trace run -- sh -c 'server & client'
+  tbv-trace run -- sh -c 'server & client; wait'
 
+Children and threads are followed. Tracing ends when CMD ends; processes that it leaves running are counted in
+the loss as left_running, unless --wait is given. JSON and CSV go to standard output by default, where CMD's own
+output goes too: -o keeps them apart. Statuses 2, 3 and 4 may be CMD's own; exit_status of the JSON report tells.
 Under sudo the command runs as the user who called sudo.";
 
 #[derive(Debug, Args)]
@@ -63,6 +66,9 @@ Under sudo the command runs as the user who called sudo.";
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
+    /// When CMD has ended, also wait for the processes that it left running (a signal ends the waiting)
+    #[arg(long)]
+    pub(crate) wait: bool,
     /// Under sudo, run the command as root all the same
     #[arg(long)]
     pub(crate) as_root: bool,

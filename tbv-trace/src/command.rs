@@ -64,7 +64,7 @@ pub(crate) fn start(words: &[OsString], as_root: bool) -> Result<Result<Child, u
         caller.run_as(&mut command);
     }
     Ok(command.spawn().map_err(|error| {
-        eprintln!("tbv-trace: cannot run {}: {error}", program.to_string_lossy());
+        say!("cannot run {}: {error}", program.to_string_lossy());
         if error.kind() == io::ErrorKind::NotFound { exit::NOT_FOUND } else { exit::NOT_EXECUTABLE }
     }))
 }

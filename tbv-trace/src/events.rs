@@ -5,14 +5,14 @@
 
 use std::{
     collections::HashMap,
-    io::{BufWriter, IsTerminal as _, Write, stderr},
+    io::{self, BufWriter, IsTerminal as _, Write, stderr},
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Result;
 use tbv_core::{
-    Event, HandleKind, Names, Op, Options, Process, StreamOptions, Tracer,
+    Event, HandleKind, Names, Op, Options, StreamOptions, Tracer,
     events::Events,
     report::{self, SCHEMA_VERSION, UNKNOWN_DEVICE},
     uapi,
@@ -29,6 +29,8 @@ use crate::{
 
 /// Between two looks at the ring while calls come.
 const BUSY: Duration = Duration::from_millis(1);
+/// Most calls that are read before anything else is looked after.
+const AT_ONCE: usize = 4096;
 /// The longest time between two looks.
 const IDLE: Duration = Duration::from_millis(20);
 
@@ -45,33 +47,43 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
             log: log.wanted(),
             ..Options::default()
         };
-        let (monotonic_ns, realtime_ns) = (text::monotonic_ns(), realtime_ns());
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
         let session = Session::of_processes(&args.who.pid, args.duration, signals)?;
         if stderr().is_terminal() && args.duration.is_none() && args.output.is_some() {
-            eprintln!("tbv-trace: tracing by {}; Ctrl-C ends it", tracer.hook());
+            say!("tracing by {}; Ctrl-C ends it", tracer.hook());
         }
-        let ring = tracer.events()?;
+        let (ring, begin_ns) = (tracer.events()?, tracer.started_ns());
         let mut stream = Stream {
             args,
             tracer,
             ring,
             processes: HashMap::new(),
+            read: Vec::with_capacity(AT_ONCE),
             names,
-            begin_ns: monotonic_ns,
+            begin_ns,
             delivered: 0,
             lost: 0,
             to: BufWriter::with_capacity(1 << 16, to),
         };
-        stream.begin(realtime_ns)?;
+        stream.begin()?;
         stream.until(session, log).await
     })
 }
 
-fn realtime_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+/// The wall clock's time at a moment of the monotonic clock.
+fn realtime_of(monotonic_ns: u64) -> u64 {
+    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (wall, age) = (since(SystemTime::now()), tbv_core::monotonic_ns().saturating_sub(monotonic_ns));
+    u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX).saturating_sub(age)
+}
+
+/// A process, ready to be shown.
+#[derive(Default)]
+struct Seen {
+    pid: u32,
+    ns_pid: Option<u32>,
+    comm: String,
 }
 
 struct Stream<'a> {
@@ -79,7 +91,9 @@ struct Stream<'a> {
     tracer: Tracer,
     ring: Events,
     /// By number, as events name them.
-    processes: HashMap<u32, Process>,
+    processes: HashMap<u32, Seen>,
+    /// Read and not yet shown.
+    read: Vec<Event>,
     names: Names,
     begin_ns: u64,
     delivered: u64,
@@ -88,14 +102,14 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn begin(&mut self, realtime_ns: u64) -> Result<()> {
+    fn begin(&mut self) -> Result<()> {
         let mut filters = self.args.who.words();
         filters.extend(self.args.failed.then(|| "--failed".to_owned()));
         let environment = self.tracer.environment(&self.names.devices);
         let begin = Begin {
             schema_version: SCHEMA_VERSION,
             monotonic_ns: self.begin_ns,
-            realtime_ns,
+            realtime_ns: realtime_of(self.begin_ns),
             filters,
             environment,
         };
@@ -113,7 +127,11 @@ impl Stream<'_> {
             if ended {
                 break;
             }
-            pause = if self.drain()? > 0 { BUSY } else { (pause * 2).min(IDLE) };
+            pause = match self.drain()? {
+                0 => (pause * 2).min(IDLE),
+                AT_ONCE => Duration::ZERO,
+                _ => BUSY,
+            };
             self.gap(self.tracer.ring_full()?)?;
             log.flush();
             if !output::still_read(self.to.flush().map_err(Into::into))? {
@@ -121,7 +139,7 @@ impl Stream<'_> {
             }
         }
         let total = self.tracer.stop()?;
-        self.drain()?;
+        while self.drain()? > 0 {}
         self.gap(total.losses.ring_full)?;
         log.flush();
         let calls = total.rows.iter().map(|row| if self.args.failed { row.errors } else { row.count }).sum();
@@ -133,14 +151,17 @@ impl Stream<'_> {
         Ok(exit::after(self.args.how.strict, sum, None))
     }
 
-    /// Writes what the ring holds; how many calls it were.
-    fn drain(&mut self) -> Result<u64> {
-        let mut events = Vec::new();
-        let count = self.ring.drain(|event| events.push(*event));
-        self.delivered += count;
-        for event in &events {
+    /// Writes some of what the ring holds; how many calls it were.
+    fn drain(&mut self) -> Result<usize> {
+        let mut read = std::mem::take(&mut self.read);
+        self.ring.drain(&mut read, AT_ONCE);
+        for event in &read {
             self.call(event)?;
         }
+        let count = read.len();
+        self.delivered += count as u64;
+        read.clear();
+        self.read = read;
         Ok(count)
     }
 
@@ -152,48 +173,52 @@ impl Stream<'_> {
     }
 
     fn call(&mut self, event: &Event) -> Result<()> {
-        let process = match self.processes.get(&event.process) {
-            Some(process) => Some(*process),
-            None => {
-                let found = self.tracer.process(event.process);
-                self.processes.extend(found.map(|process| (event.process, process)));
-                found
-            }
-        };
-        if !self.names.devices.contains_key(&event.device) && event.device != 0 {
+        if !self.processes.contains_key(&event.process) {
+            let seen = self.tracer.process(event.process).map(|process| Seen {
+                pid: process.pid,
+                ns_pid: (process.ns_pid != 0).then_some(process.ns_pid),
+                comm: report::comm(&process),
+            });
+            self.processes.insert(event.process, seen.unwrap_or_default());
+        }
+        if event.device != 0 && !self.names.devices.contains_key(&event.device) {
             self.names.learn();
         }
-        let device =
-            self.names.devices.get(&event.device).map_or(UNKNOWN_DEVICE, |device| &device.name).to_owned();
+        let Some(process) = self.processes.get(&event.process) else { return Ok(()) };
+        let device = self.names.devices.get(&event.device).map_or(UNKNOWN_DEVICE, |device| &device.name);
         let op = Op(event.op);
         let handle =
             |wanted| event.handle.get().filter(|(kind, _)| *kind == wanted).map(|(_, handle)| handle);
-        let call = Call {
+        let call = Line::Call(Call {
             time_ns: event.time,
-            pid: process.map_or(0, |process| process.pid),
-            ns_pid: process.map(|process| process.ns_pid).filter(|pid| *pid != 0),
+            pid: process.pid,
+            ns_pid: process.ns_pid,
             tid: event.tid,
-            comm: process.as_ref().map_or_else(String::new, report::comm),
-            device,
-            entry: report::entry_name(op).to_owned(),
-            op: uapi::op_name(op).into_owned(),
-            errno: (event.errno != 0).then(|| uapi::errno_name(event.errno).into_owned()),
+            comm: process.comm.as_str().into(),
+            device: device.into(),
+            entry: report::entry_name(op).into(),
+            op: uapi::op_name(op),
+            errno: (event.errno != 0).then(|| uapi::errno_name(event.errno)),
             latency_ns: (event.latency != u64::MAX).then_some(event.latency),
             cq_handle: handle(HandleKind::Cq),
             qp_handle: handle(HandleKind::Qp),
             srq_handle: handle(HandleKind::Srq),
-        };
-        self.line(&Line::Call(call))
+        });
+        write_line(&mut self.to, self.args.format, &call, self.begin_ns)
     }
 
-    fn line(&mut self, line: &Line) -> Result<()> {
-        match self.args.format {
-            StreamFormat::Jsonl => {
-                serde_json::to_writer(&mut self.to, line)?;
-                writeln!(self.to)?;
-            }
-            StreamFormat::Text => write!(self.to, "{}", text::event(line, self.begin_ns))?,
-        }
-        Ok(())
+    fn line(&mut self, line: &Line<'_>) -> Result<()> {
+        write_line(&mut self.to, self.args.format, line, self.begin_ns)
     }
+}
+
+fn write_line(to: &mut impl Write, format: StreamFormat, line: &Line<'_>, begin_ns: u64) -> Result<()> {
+    match format {
+        StreamFormat::Jsonl => {
+            serde_json::to_writer(&mut *to, line).map_err(io::Error::from)?;
+            writeln!(to)?;
+        }
+        StreamFormat::Text => text::event(line, begin_ns, to)?,
+    }
+    Ok(())
 }

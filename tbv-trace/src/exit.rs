@@ -2,6 +2,8 @@
 
 use std::{io, process::ExitCode};
 
+use crate::text;
+
 /// Wrong usage, or a file that can't be read.
 pub(crate) const USAGE: u8 = 2;
 /// Nothing can be measured here; the message says what to do.
@@ -20,7 +22,9 @@ pub(crate) fn explain(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("tbv-trace: {error:#}");
+    let text = format!("{error:#}");
+    let lines: Vec<String> = text.lines().map(text::printable).collect();
+    say!("{}", lines.join("\n"));
     let code = match error.downcast_ref::<tbv_core::Error>() {
         Some(tbv_core::Error::Report { .. }) => USAGE,
         Some(_) => CANNOT_MEASURE,
@@ -38,7 +42,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// The status of a run that gave its result; `code` is that of its command.
 pub(crate) fn after(strict: bool, lost: u64, code: Option<i32>) -> ExitCode {
     if strict && lost > 0 {
-        eprintln!("tbv-trace: {lost} events were lost (see the report), and --strict was given");
+        say!("{lost} events were lost (see the report), and --strict was given");
         return ExitCode::from(LOST);
     }
     ExitCode::from(u8::try_from(code.unwrap_or(0)).unwrap_or(u8::MAX))

@@ -1,5 +1,15 @@
 //! `tbv-trace`: counts what RDMA programs ask of the kernel.
 
+/// Tells something on standard error, if anybody can hear it.
+macro_rules! say {
+    ($($words:tt)*) => {
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("tbv-trace: {}\n", format_args!($($words)*)),
+        );
+    };
+}
+
 mod cli;
 mod command;
 mod diff;

@@ -7,6 +7,7 @@
 use std::{
     io::{IsTerminal as _, stderr},
     process::{ExitCode, ExitStatus},
+    time::Duration,
 };
 
 use anyhow::{Result, bail};
@@ -23,19 +24,26 @@ use crate::{
     verbose::Log,
 };
 
+/// How often `--wait` looks whether all have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// `tbv-trace run`.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let filter = Filter { descendants: true, ..Filter::default() };
     let default = if args.measure.show.format == Format::Text { Output::Stderr } else { Output::Stdout };
     session::block_on(async {
+        let mut signals = Signals::catch()?;
         let measured = Measured::start(&args.measure, filter, Vec::new(), default, log)?;
-        let signals = Signals::catch()?;
+        if let Some(signal) = signals.asked_to_end() {
+            say!("ended by signal {signal} while attaching; the command was not started");
+            return Ok(ExitCode::from(u8::try_from(exit::SIGNALLED + signal).unwrap_or(u8::MAX)));
+        }
         let child = match command::start(&args.command, args.as_root)? {
             Ok(child) => child,
             Err(code) => return Ok(ExitCode::from(code)),
         };
         let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        measured.until(Session::of_command(child, signals), words).await
+        measured.until(Session::of_command(child, signals), words, args.wait).await
     })
 }
 
@@ -47,12 +55,9 @@ pub(crate) fn attach(args: &AttachArgs, log: &Log) -> Result<ExitCode> {
         let measured = Measured::start(&args.measure, who.filter(), who.words(), Output::Stdout, log)?;
         let session = Session::of_processes(&who.pid, args.duration, signals)?;
         if stderr().is_terminal() && args.duration.is_none() {
-            eprintln!(
-                "tbv-trace: tracing by {}; Ctrl-C ends it and prints the result",
-                measured.tracer.hook()
-            );
+            say!("tracing by {}; Ctrl-C ends it and prints the result", measured.tracer.hook());
         }
-        measured.until(session, Vec::new()).await
+        measured.until(session, Vec::new(), false).await
     })
 }
 
@@ -114,7 +119,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Waits for the end, gives results on the way, and the last one.
-    async fn until(mut self, mut session: Session, command: Vec<String>) -> Result<ExitCode> {
+    async fn until(mut self, mut session: Session, command: Vec<String>, wait: bool) -> Result<ExitCode> {
         let status = match self.args.interval {
             None => session.end().await?,
             Some(every) => {
@@ -135,6 +140,12 @@ impl<'a> Measured<'a> {
                 }
             }
         };
+        if wait {
+            // For what the command left running, until a signal says that it is enough.
+            while self.tracer.running()? > 0 && !session.asked_to_end() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
         self.finish(status, command)
     }
 
@@ -191,6 +202,6 @@ impl<'a> Measured<'a> {
     }
 }
 
-fn nanoseconds(duration: std::time::Duration) -> u64 {
+fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Where results go.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -43,22 +43,39 @@ pub(crate) enum Output {
 }
 
 /// A file that is to be written to. It keeps what it held until there is something new.
-struct Untouched(File, PathBuf);
+struct Untouched {
+    file: File,
+    path: PathBuf,
+    /// Whether it is there only because of us, and still empty.
+    ours: bool,
+}
+
+impl Drop for Untouched {
+    /// Nothing came: there is no result to be found.
+    fn drop(&mut self) {
+        if self.ours {
+            // Someone else may have removed it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
 
 impl Untouched {
     /// Before anything is traced, so that a file that cannot be written costs no run.
     fn open(path: &Path) -> Result<Self> {
+        let ours = !path.exists();
         let file = File::options().write(true).create(true).truncate(false).open(path);
-        Ok(Untouched(file.with_context(|| cannot_write(path))?, path.to_owned()))
+        Ok(Untouched { file: file.with_context(|| cannot_write(path))?, path: path.to_owned(), ours })
     }
 
     /// Gives up what the file held.
-    fn begin(self) -> Result<File> {
+    fn begin(mut self) -> Result<File> {
+        self.ours = false;
         // A pipe or a device has no length to set.
-        if self.0.metadata().is_ok_and(|m| m.is_file()) {
-            self.0.set_len(0).with_context(|| cannot_write(&self.1))?;
+        if self.file.metadata().is_ok_and(|m| m.is_file()) {
+            self.file.set_len(0).with_context(|| cannot_write(&self.path))?;
         }
-        Ok(self.0)
+        self.file.try_clone().with_context(|| cannot_write(&self.path))
     }
 }
 
@@ -78,6 +95,8 @@ fn cannot_write(path: &Path) -> String {
 pub(crate) struct Reports {
     untouched: Option<Untouched>,
     to: Box<dyn Write>,
+    /// Names what is written to, in errors.
+    name: String,
     show: ShowArgs,
     /// Reports written so far.
     written: u64,
@@ -91,15 +110,20 @@ impl Reports {
             Output::Stdout => Self::new(Box::new(io::stdout()), show),
         };
         reports.untouched = file.map(Untouched::open).transpose()?;
+        reports.name = file.map_or(reports.name, |path| path.display().to_string());
         Ok(reports)
     }
 
     fn new(to: Box<dyn Write>, show: &ShowArgs) -> Self {
-        Reports { untouched: None, to, show: show.clone(), written: 0 }
+        Reports { untouched: None, to, name: "standard output".to_owned(), show: show.clone(), written: 0 }
     }
 
     /// Writes one, less what was not asked for.
     pub(crate) fn write(&mut self, report: &Report) -> Result<()> {
+        self.try_write(report).with_context(|| format!("cannot write to {}", self.name))
+    }
+
+    fn try_write(&mut self, report: &Report) -> Result<()> {
         if let Some(untouched) = self.untouched.take() {
             self.to = Box::new(untouched.begin()?);
         }

@@ -33,8 +33,10 @@ pub(crate) struct Signals(UnboundedReceiver<Origin>);
 impl Signals {
     /// A thread waits for them: tokio's own interface does not tell who sent one.
     pub(crate) fn catch() -> Result<Self> {
-        let mut signals = SignalsInfo::<WithOrigin>::new([SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP])
-            .context("cannot catch signals")?;
+        // One that is ignored stays so, for the command too: it may have been started by nohup.
+        let caught = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+        let mut signals =
+            SignalsInfo::<WithOrigin>::new(caught.chain([SIGCHLD])).context("cannot catch signals")?;
         let (send, receive) = unbounded_channel();
         thread::spawn(move || {
             for signal in signals.forever() {
@@ -44,6 +46,23 @@ impl Signals {
             }
         });
         Ok(Signals(receive))
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: only asks; all-zero is a valid sigaction to be filled in.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+impl Signals {
+    /// The first one that asked for an end until now.
+    pub(crate) fn asked_to_end(&mut self) -> Option<i32> {
+        std::iter::from_fn(|| self.0.try_recv().ok())
+            .map(|origin| origin.signal)
+            .find(|signal| *signal != SIGCHLD)
     }
 }
 
@@ -82,6 +101,11 @@ impl Session {
         }
         let deadline = duration.map(|duration| Instant::now() + duration);
         Ok(Session { child: None, signals, deadline, processes, ends_with_processes: !pids.is_empty() })
+    }
+
+    /// Whether a signal asked for an end since the last time.
+    pub(crate) fn asked_to_end(&mut self) -> bool {
+        self.signals.asked_to_end().is_some()
     }
 
     /// Waits for the end. May be given up and called again.

@@ -1,5 +1,7 @@
 //! The lines of `events -f jsonl`.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tbv_core::{environment::Environment, loss::Losses};
@@ -8,11 +10,12 @@ use tbv_core::{environment::Environment, loss::Losses};
 /// stream was cut off.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum Line {
+pub(crate) enum Line<'a> {
     /// Tracing began.
     Begin(Begin),
     /// A call returned.
-    Call(Call),
+    #[serde(borrow)]
+    Call(Call<'a>),
     /// Calls that are missing here: they did not fit the ring buffer.
     Lost(Lost),
     /// Tracing ended.
@@ -36,7 +39,7 @@ pub(crate) struct Begin {
 
 /// One call.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Call {
+pub(crate) struct Call<'a> {
     /// `CLOCK_MONOTONIC` at entry, nanoseconds.
     pub(crate) time_ns: u64,
     /// Process id, in the initial pid namespace.
@@ -46,15 +49,15 @@ pub(crate) struct Call {
     /// Thread id, in the initial pid namespace.
     pub(crate) tid: u32,
     /// The process's name at its first call.
-    pub(crate) comm: String,
+    pub(crate) comm: Cow<'a, str>,
     /// RDMA device; `unknown` if it could not be told.
-    pub(crate) device: String,
+    pub(crate) device: Cow<'a, str>,
     /// `ioctl` or `write`.
-    pub(crate) entry: String,
+    pub(crate) entry: Cow<'a, str>,
     /// The operation, named as in the uapi headers.
-    pub(crate) op: String,
+    pub(crate) op: Cow<'a, str>,
     /// The error by name; absent if there was none.
-    pub(crate) errno: Option<String>,
+    pub(crate) errno: Option<Cow<'a, str>>,
     /// Time inside the call, nanoseconds; absent if the clock went backwards.
     pub(crate) latency_ns: Option<u64>,
     /// The uverbs handle of the completion queue that the request names.
@@ -90,5 +93,5 @@ pub(crate) struct End {
 
 /// The JSON schema of a line.
 pub(crate) fn json_schema() -> schemars::Schema {
-    schemars::schema_for!(Line)
+    schemars::schema_for!(Line<'_>)
 }

@@ -1,6 +1,6 @@
 //! The report as a table for people.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io};
 
 use comfy_table::{CellAlignment, Table, presets};
 use tbv_core::{Report, latency::RELATIVE_ERROR, loss::Losses, report::Call};
@@ -39,9 +39,9 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         let words: Vec<String> = report.command.iter().map(|w| printable(w)).collect();
         writeln!(out, "command  {}", shortened(&words.join(" ")))?;
     }
-    write!(out, "where    kernel {}, hook {}", e.kernel, e.hook)?;
+    write!(out, "where    kernel {}, hook {}", printable(&e.kernel), printable(&e.hook))?;
     for device in &e.devices {
-        write!(out, ", {} ({})", device.name, device.uverbs)?;
+        write!(out, ", {} ({})", printable(&device.name), printable(&device.uverbs))?;
     }
     writeln!(out)?;
     if !report.filters.is_empty() {
@@ -51,7 +51,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "cgroup   {}", printable(cgroup))?;
     }
     if let Some(limits) = &e.hook_limits {
-        writeln!(out, "note     this hook {limits}")?;
+        writeln!(out, "note     this hook {}", printable(limits))?;
     }
     for other in &e.hooks_passed_over {
         let why = other.reason.lines().next().unwrap_or_default();
@@ -120,7 +120,7 @@ fn work(report: &Report, iterations: Option<u64>) -> String {
     let rows = report.work_requests.iter().map(|w| {
         let mut row = vec![
             w.pid.to_string(),
-            printable(&w.device),
+            w.device.clone(),
             w.queue.clone(),
             w.opcode.clone(),
             w.posted.to_string(),
@@ -152,7 +152,7 @@ fn completions(report: &Report) -> String {
     let rows = report.completions.iter().map(|c| {
         vec![
             c.pid.to_string(),
-            printable(&c.device),
+            c.device.clone(),
             format!("{}{}", c.cqn, if c.mapped { " (mapped)" } else { "" }),
             c.entries.to_string(),
             c.produced.to_string(),
@@ -172,7 +172,7 @@ fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: us
     table.load_preset(presets::NOTHING);
     table.set_header(head);
     rows.for_each(|row| {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| printable(cell)));
     });
     for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -186,10 +186,10 @@ fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: us
 fn row(call: &Call, shown: Shown) -> Vec<String> {
     let mut row = vec![call.pid.to_string()];
     row.extend(shown.ns_pid.then(|| call.ns_pid.map_or_else(|| ABSENT.to_owned(), |pid| pid.to_string())));
-    row.push(printable(&call.comm));
-    row.extend(shown.cgroup.then(|| call.cgroup.as_deref().map_or_else(|| ABSENT.to_owned(), printable)));
+    row.push(call.comm.clone());
+    row.extend(shown.cgroup.then(|| call.cgroup.clone().unwrap_or_else(|| ABSENT.to_owned())));
     row.extend([
-        printable(&call.device),
+        call.device.clone(),
         call.entry.clone(),
         call.op.clone(),
         call.count.to_string(),
@@ -218,8 +218,7 @@ fn errors(call: &Call) -> String {
 }
 
 fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fmt::Result {
-    let total: u64 = report.calls.iter().map(|call| call.count).sum();
-    let errors: u64 = report.calls.iter().map(|call| call.errors).sum();
+    let (total, errors) = report.totals();
     write!(out, "\ntotal    {total} calls, {errors} errors")?;
     if let Some(n) = iterations {
         write!(out, ", {:.2} calls per iteration", total as f64 / n as f64)?;
@@ -239,46 +238,40 @@ fn losses(loss: &Losses) -> String {
     }
     let parts: Vec<String> =
         loss.parts().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
-    format!("LOSS     {}: {}", loss.total, parts.join(", "))
-}
-
-/// `CLOCK_MONOTONIC`, nanoseconds: what the eBPF programs take time by.
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a valid timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    format!(
+        "LOSS     {}: {}\n         so some counts are too low; `tbv-trace schema` says what each name means",
+        loss.total,
+        parts.join(", ")
+    )
 }
 
 /// A line of `events`, for people.
-pub(crate) fn event(line: &Line, begin_ns: u64) -> String {
+pub(crate) fn event(line: &Line<'_>, begin_ns: u64, out: &mut dyn io::Write) -> io::Result<()> {
     match line {
         Line::Begin(begin) => {
             let e = &begin.environment;
             let only =
                 if begin.filters.is_empty() { "every process".to_owned() } else { begin.filters.join(" ") };
-            format!(
-                "# {}; kernel {}, hook {}\n{:>14}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  RESULT\n",
+            writeln!(
+                out,
+                "# {}; kernel {}, hook {}",
                 printable(&only),
-                e.kernel,
-                e.hook,
-                "TIME",
-                "PID",
-                "TID",
-                "COMM",
-                "DEVICE",
-                "VIA",
-                "OPERATION",
-                "QUEUE",
-                "LATENCY"
+                printable(&e.kernel),
+                printable(&e.hook)
+            )?;
+            writeln!(
+                out,
+                "{:>14}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  RESULT",
+                "TIME", "PID", "TID", "COMM", "DEVICE", "VIA", "OPERATION", "QUEUE", "LATENCY"
             )
         }
         Line::Call(call) => {
             let handles = [("cq", call.cq_handle), ("qp", call.qp_handle), ("srq", call.srq_handle)];
             let queue = handles.into_iter().find_map(|(kind, handle)| Some(format!("{kind} {}", handle?)));
             let since = call.time_ns.saturating_sub(begin_ns);
-            format!(
-                "{:>4}.{:09}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  {}\n",
+            writeln!(
+                out,
+                "{:>4}.{:09}  {:>7} {:>7}  {:<15}  {:<11}  {:<5}  {:<20} {:<9} {:>8}  {}",
                 since / 1_000_000_000,
                 since % 1_000_000_000,
                 call.pid,
@@ -287,15 +280,15 @@ pub(crate) fn event(line: &Line, begin_ns: u64) -> String {
                 printable(&call.device),
                 call.entry,
                 call.op,
-                queue.unwrap_or_else(|| "-".to_owned()),
+                queue.as_deref().unwrap_or("-"),
                 call.latency_ns.map_or_else(|| ABSENT.to_owned(), duration),
                 call.errno.as_deref().unwrap_or("ok")
             )
         }
-        Line::Lost(lost) => format!("# LOST {} calls here: the ring buffer was full\n", lost.count),
+        Line::Lost(lost) => writeln!(out, "# LOST {} calls here: the ring buffer was full", lost.count),
         Line::End(end) => {
-            let sums = format!("# {} calls, {} shown, {} lost", end.calls, end.delivered, end.lost);
-            format!("{sums}\n# {}\n", losses(&end.loss))
+            writeln!(out, "# {} calls, {} shown, {} lost", end.calls, end.delivered, end.lost)?;
+            losses(&end.loss).lines().try_for_each(|line| writeln!(out, "# {line}"))
         }
     }
 }
@@ -316,7 +309,7 @@ pub(crate) fn difference(difference: &Difference, iterations: Option<u64>) -> St
     head.extend(timed.then_some(["MEAN A", "MEAN B"]).into_iter().flatten());
     let rows = difference.rows.iter().map(|row| {
         let [a, b] = row.count;
-        let mut cells = vec![printable(&row.comm), printable(&row.device), row.entry.clone(), row.op.clone()];
+        let mut cells = vec![row.comm.clone(), row.device.clone(), row.entry.clone(), row.op.clone()];
         cells.extend([a.to_string(), b.to_string(), change(a, b)]);
         cells.extend(row.errors.map(|n| n.to_string()));
         cells.extend(
@@ -375,11 +368,16 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// Characters that make a terminal show a line in another order than it is.
+fn changes_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A name from the kernel or a command line, made harmless for a terminal.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
-            let escape = c.is_control();
+            let escape = c.is_control() || changes_direction(c);
             let plain = (!escape).then_some(c);
             plain.into_iter().chain(escape.then(|| c.escape_default()).into_iter().flatten())
         })
@@ -407,5 +405,6 @@ mod tests {
     fn names_cannot_drive_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\n"), "a\\u{1b}[31mb\\n");
         assert_eq!(printable("näme"), "näme");
+        assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
     }
 }

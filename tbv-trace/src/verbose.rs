@@ -26,9 +26,9 @@ impl Log {
             return Ok(());
         }
         for (hook, why) in tracer.passed_over() {
-            eprintln!("tbv-trace: not by {hook}: {why}");
+            say!("not by {hook}: {why}");
         }
-        eprintln!("tbv-trace: attached by {}: {}", tracer.hook(), tracer.hook().description());
+        say!("attached by {}: {}", tracer.hook(), tracer.hook().description());
         *self.programs.borrow_mut() = Some(tracer.program_log()?);
         Ok(())
     }

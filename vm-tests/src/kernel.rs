@@ -44,11 +44,18 @@ pub fn loaded() -> Result<BTreeSet<String>> {
 
 /// Whether a process of this name runs.
 pub fn running(name: &str) -> Result<bool> {
+    Ok(!pids(name)?.is_empty())
+}
+
+/// The processes of this name.
+pub fn pids(name: &str) -> Result<Vec<u32>> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
-        let comm = std::fs::read_to_string(entry?.path().join("comm")).unwrap_or_default();
+        let entry = entry?;
+        let comm = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
         if comm.trim() == name {
-            return Ok(true);
+            found.extend(entry.file_name().to_string_lossy().parse::<u32>());
         }
     }
-    Ok(false)
+    Ok(found)
 }

@@ -32,6 +32,17 @@ impl Report {
         Ok(Report { calls, json })
     }
 
+    /// The calls with the ids that processes have in their own pid namespace.
+    pub fn calls_in_namespaces(&self) -> Result<Counts> {
+        let mut calls = Counts::new();
+        for row in self.json["calls"].as_array().context("no calls")? {
+            let mut row = row.clone();
+            row["pid"] = row["ns_pid"].clone();
+            add(&mut calls, &row, true).with_context(|| row.to_string())?;
+        }
+        Ok(calls)
+    }
+
     /// The name of the hook that was used.
     pub fn hook(&self) -> &str {
         self.json["environment"]["hook"].as_str().unwrap_or_default()
@@ -58,7 +69,8 @@ fn add(calls: &mut Counts, row: &Value, devices_known: bool) -> Result<()> {
     let pid = u32::try_from(row["pid"].as_u64().context("pid")?)?;
     ensure!(matches!(entry.as_str(), "ioctl" | "write"), "entry");
     let device = text("device")?;
-    let ours = device == rxe::DEVICE || usb4::DEVICES.contains(&device.as_str());
+    let ours =
+        [rxe::DEVICE, rxe::SECOND].contains(&device.as_str()) || usb4::DEVICES.contains(&device.as_str());
     ensure!(if devices_known { ours } else { device == "unknown" }, "device {device}");
     let (all, failed) = (row["count"].as_u64().context("count")?, row["errors"].as_u64().context("errors")?);
     let succeeded = all.checked_sub(failed).context("more errors than calls")?;

@@ -9,6 +9,8 @@ use crate::command::must;
 
 /// The device's name.
 pub const DEVICE: &str = "rxe0";
+/// A second one, see [`set_up_second`].
+pub const SECOND: &str = "rxe1";
 /// The address of its network interface.
 pub const ADDRESS: &str = "10.9.9.1";
 /// Index of the GID that holds the address (RoCE v2).
@@ -18,6 +20,27 @@ pub const GID_INDEX: &str = "1";
 pub fn set_up() -> Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     DONE.get_or_init(|| make().map_err(|error| format!("{error:#}"))).clone().map_err(|error| anyhow!(error))
+}
+
+/// Makes the second device, once per test program.
+pub fn set_up_second() -> Result<()> {
+    set_up()?;
+    if Path::new("/sys/class/infiniband").join(SECOND).exists() {
+        return Ok(());
+    }
+    must(&["ip", "link", "add", "d1", "type", "dummy"])?;
+    must(&["ip", "link", "set", "d1", "up"])?;
+    must(&["rdma", "link", "add", SECOND, "type", "rxe", "netdev", "d1"]).map(drop)
+}
+
+/// The device file of an RDMA device.
+pub fn device_file(name: &str) -> Result<String> {
+    for entry in std::fs::read_dir("/sys/class/infiniband_verbs")?.flatten() {
+        if std::fs::read_to_string(entry.path().join("ibdev")).is_ok_and(|device| device.trim() == name) {
+            return Ok(format!("/dev/infiniband/{}", entry.file_name().to_string_lossy()));
+        }
+    }
+    Err(anyhow!("{name} has no device file"))
 }
 
 fn make() -> Result<()> {

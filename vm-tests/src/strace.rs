@@ -27,6 +27,13 @@ pub struct Trace {
     pub cut: Counts,
 }
 
+/// What came after the last time that a program wrote GATE to descriptor -1.
+pub fn after_gate(text: &str) -> Result<&str> {
+    let gate = text.rfind("write(-1, \"GATE\"").context("no GATE in strace's output")?;
+    let rest = &text[gate..];
+    Ok(rest.find('\n').map_or("", |end| &rest[end + 1..]))
+}
+
 /// Reads the output file of a run of [`COMMAND`].
 pub fn parse(text: &str) -> Result<Trace> {
     let mut calls = Vec::new();

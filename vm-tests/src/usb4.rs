@@ -8,9 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::command::{self, Output, Running, must};
+use crate::fault::counter;
+use crate::kernel;
 
 /// The devices at the ends of the cable.
 pub const DEVICES: [&str; 2] = ["usb4_rdma0", "usb4_rdma1"];
+
+/// For what a slow machine may take long for.
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Loads the module with one cable unless the devices are there already, once per test program.
 pub fn set_up() -> Result<()> {
@@ -27,7 +32,49 @@ fn load() -> Result<()> {
         must(&["insmod", &module.to_string_lossy(), "loop=1"])?;
     }
     let ready = || Ok(there() && Path::new("/dev/infiniband/uverbs1").exists());
-    command::wait_until("usb4_rdma devices", Duration::from_secs(10), ready)
+    command::wait_until("usb4_rdma devices", LIMIT, ready)
+}
+
+/// Loads the module anew, after it was unloaded.
+pub fn reload() -> Result<()> {
+    let module = env::var("TBV_KMOD")
+        .context("TBV_KMOD is not set: run this by `cargo xtask vm` without --no-kmod")?;
+    must(&["insmod", &module, "loop=1"])?;
+    command::wait_until("the devices", LIMIT, || Ok(Path::new("/dev/infiniband/uverbs1").exists()))
+}
+
+/// The number of objects that the devices hold: contexts, PDs, MRs, CQs and QPs.
+pub fn live() -> Result<u64> {
+    DEVICES.iter().map(|device| counter(device, "live")).sum()
+}
+
+/// Both sides of ib_send_bw, for longer than any test lasts, once objects exist on both devices.
+pub fn traffic() -> Result<Running> {
+    let [server, client] = DEVICES;
+    let script = format!(
+        "ib_send_bw -F -d {server} -s 4096 -n 100000000 >/dev/null 2>&1 &
+        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
+        ib_send_bw -F -d {client} -s 4096 -n 100000000 127.0.0.1 >/dev/null 2>&1 &
+        wait"
+    );
+    let running = start(&["sh", "-c", &script])?;
+    command::wait_until("traffic", LIMIT, || {
+        Ok(counter(server, "live")? > 3 && counter(client, "live")? > 3)
+    })?;
+    Ok(running)
+}
+
+/// Kills traffic and waits until nothing of it is left: no object, no process.
+pub fn kill(traffic: Running) -> Result<()> {
+    ensure!(live()? > 0, "nothing to kill");
+    traffic.signal_group(libc::SIGKILL)?;
+    let mut left = 0;
+    command::wait_until("the objects' end", LIMIT, || {
+        left = live()?;
+        Ok(left == 0)
+    })
+    .with_context(|| format!("{left} objects left"))?;
+    command::wait_until("the clients' end", LIMIT, || Ok(!kernel::running("ib_send_bw")?))
 }
 
 /// Starts a verbs program so that libibverbs finds our provider.

@@ -31,6 +31,9 @@ pub(crate) fn name(data: Option<&[u8]>, size: usize) -> Result<String> {
     let Some(command) = first.filter(|_| size >= HEADER).map(|bytes| u32::from_ne_bytes(*bytes)) else {
         return Ok("WRITE_UNREADABLE".into());
     };
+    if command & !(EXTENDED | 0xff) != 0 {
+        return Ok(format!("CMD_{command:#x}"));
+    }
     if (command & 0xff) >= 0x40 {
         let prefix = if command & EXTENDED != 0 { "EX_" } else { "" };
         return Ok(format!("{prefix}CMD_{:#x}", command & 0xff));

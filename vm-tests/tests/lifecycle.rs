@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use vm_tests::report::Report;
+use vm_tests::report::{self, Report};
 use vm_tests::{calls, command, kernel, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
@@ -166,5 +166,135 @@ fn the_commands_output_is_its_own() -> Result<()> {
     let words = ["tbv-trace", "run", "-f", "json", "-o", &file, "--", "sh", "-c", script];
     let output = command::run(&words, LIMIT)?.success()?;
     ensure!((output.stdout.as_str(), output.stderr.as_str()) == ("out\n", "err\n"), "{output:?}");
+    Ok(())
+}
+
+#[test]
+fn what_the_command_leaves_running_is_a_loss_or_waited_for() -> Result<()> {
+    rxe::set_up()?;
+    let script = format!("(sleep 1; exec {RAW} --cases query-port) >/dev/null & exit 7");
+    let run = |options: &[&str]| -> Result<_> {
+        let path = report_file();
+        let file = path.to_string_lossy();
+        let words = [&["tbv-trace", "run", "-f", "json", "-o", &file], options, &["--", "sh", "-c", &script]]
+            .concat();
+        let output = command::run(&words, LIMIT)?;
+        Ok((output.code(), Report::read(&path)?))
+    };
+    let (code, report) = run(&[])?;
+    ensure!(code == 7 && report.json["loss"]["left_running"] != 0, "{code}: {}", report.json["loss"]);
+    ensure!(run(&["--strict"])?.0 == 4, "not strict");
+    let (code, report) = run(&["--wait", "--strict"])?;
+    ensure!(code == 7 && report.lost()? == 0, "{code}: {}", report.json["loss"]);
+    ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
+    Ok(())
+}
+
+#[test]
+fn hooks_that_do_not_fire_are_refused_and_their_end_is_a_loss() -> Result<()> {
+    rxe::set_up()?;
+    kernel::loaded()?; // mounts debugfs
+    const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
+    const KPROBES: &str = "/sys/kernel/debug/kprobes/enabled";
+    for (switch, hooks) in [(FTRACE, &HOOKS[..3]), (KPROBES, &HOOKS[1..2])] {
+        for hook in hooks {
+            let script = format!("echo 0 > {switch}; {RAW} --cases query-port >/dev/null");
+            let path = report_file();
+            let file = path.to_string_lossy();
+            let words =
+                ["tbv-trace", "run", "--hook", hook, "-f", "json", "-o", &file, "--", "sh", "-c", &script];
+            let begun = command::run(&words, LIMIT);
+            // Off from before: refused by name, and another hook is used if none was asked for.
+            let refused = command::run(&["tbv-trace", "run", "--hook", hook, "--", "true"], LIMIT);
+            let other = report::run(&["--strict"], &[RAW, "--cases", "query-port"], LIMIT);
+            std::fs::write(switch, "1")?;
+            begun?.success()?;
+            ensure!(Report::read(&path)?.json["loss"]["hook_off"] == 1, "{hook}, {switch}");
+            let refused = refused?;
+            ensure!(refused.code() == 3 && refused.stderr.contains("switched off"), "{refused:?}");
+            let (report, output) = other?;
+            output.success()?;
+            ensure!(report.hook() != *hook, "{hook} was used");
+            ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn on_a_fully_preemptible_kernel_another_hook_comes_first() -> Result<()> {
+    rxe::set_up()?;
+    kernel::loaded()?; // mounts debugfs
+    const MODEL: &str = "/sys/kernel/debug/sched/preempt";
+    std::fs::write(MODEL, "full")?;
+    let run = report::run(
+        &["--strict"],
+        &[RAW, "--threads", "12", "--count", "300", "--cases", "query-port"],
+        LIMIT,
+    );
+    std::fs::write(MODEL, "voluntary")?;
+    let (report, output) = run?;
+    output.success()?;
+    ensure!(["kprobe", "raw-syscall"].contains(&report.hook()), "{}", report.hook());
+    ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 12 * 300, "{:?}", report.calls);
+    let passed_over = report.json["environment"]["hooks_passed_over"].to_string();
+    ensure!(passed_over.contains("preemptible"), "{passed_over}");
+    Ok(())
+}
+
+#[test]
+fn signals_that_were_ignored_stay_ignored() -> Result<()> {
+    rxe::set_up()?;
+    let script = "trap '' HUP; tbv-trace run -- sh -c 'kill -HUP $$; echo survived'";
+    let output = command::run(&["sh", "-c", script], LIMIT)?.success()?;
+    ensure!(output.stdout == "survived\n", "{output:?}");
+    Ok(())
+}
+
+#[test]
+fn a_standard_error_that_is_full_changes_no_status() -> Result<()> {
+    rxe::set_up()?;
+    for (words, code) in
+        [("run -- no-such-command", 127), ("run -o /dev/full -- true", 2), ("report /no/such", 2)]
+    {
+        let output = command::run(&["sh", "-c", &format!("tbv-trace {words} 2>/dev/full")], LIMIT)?;
+        ensure!(output.code() == code, "{words}: {output:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_command_that_cannot_be_started_leaves_no_file() -> Result<()> {
+    rxe::set_up()?;
+    let path = report_file();
+    let words = ["tbv-trace", "run", "-o", &path.to_string_lossy(), "--", "no-such-command"];
+    ensure!(command::run(&words, LIMIT)?.code() == 127);
+    ensure!(!path.exists(), "an empty report is left");
+    std::fs::write(&path, "old")?;
+    command::run(&words, LIMIT)?;
+    ensure!(std::fs::read_to_string(&path)? == "old", "the old report is gone");
+    Ok(())
+}
+
+#[test]
+fn a_device_number_used_again_has_both_names() -> Result<()> {
+    rxe::set_up()?;
+    command::must(&["ip", "link", "add", "d2", "type", "dummy"])?;
+    command::must(&["ip", "link", "set", "d2", "up"])?;
+    let script = format!(
+        "set -e; rdma link add first type rxe netdev d2
+         {RAW} --device $(ls -d /dev/infiniband/uverbs* | tail -1) --cases query-port >/dev/null
+         sleep 1.5; rdma link del first; rdma link add second type rxe netdev d2; sleep 1.5; rdma link del second"
+    );
+    let path = report_file();
+    let file = path.to_string_lossy();
+    // An interval, so that the first name is seen while it is there.
+    let words = ["tbv-trace", "run", "-i", "0.3", "-f", "jsonl", "-o", &file, "--", "sh", "-c", &script];
+    command::run(&words, LIMIT)?.success()?;
+    let text = std::fs::read_to_string(&path)?;
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().context("no report")?)?;
+    let names: Vec<&str> =
+        last["calls"].as_array().context("calls")?.iter().filter_map(|c| c["device"].as_str()).collect();
+    ensure!(!names.is_empty() && names.iter().all(|name| *name == "first/second"), "{last}");
     Ok(())
 }

@@ -87,7 +87,8 @@ fn kernels_dir() -> Result<PathBuf> {
     Ok(paths::cache()?.join("kernels"))
 }
 
-fn cached() -> Result<Vec<Kernel>> {
+/// Those that are complete.
+pub(crate) fn cached() -> Result<Vec<Kernel>> {
     let dir = kernels_dir()?;
     if !dir.exists() {
         return Ok(Vec::new());
@@ -101,7 +102,7 @@ fn entries(dir: &Path) -> Result<Vec<String>> {
     Ok(names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
 }
 
-/// Debug kernels that somebody added by hand are only taken by name.
+/// Others, such as the debug kernel, are only taken by name.
 fn newest(kernels: &[Kernel]) -> Option<&Kernel> {
     kernels
         .iter()

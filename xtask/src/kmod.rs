@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -28,16 +29,20 @@ pub(crate) fn build(kernel: &Kernel) -> Result<()> {
     for name in SOURCES {
         copy(&paths::root().join(name), &folder.join(name))?;
     }
-    let place = folder.join("kmod");
-    let headers = kernel.headers();
-    let mut make = process::command("make", ["-s", "-C"]);
-    make.arg(&place).arg(format!("KDIR={}", headers.display()));
+    let mut make = make(kernel, &[]);
     let said = make.output().with_context(|| format!("cannot start `{}`", process::shown(&make)))?;
     let text = String::from_utf8_lossy(&said.stderr);
     if !said.status.success() || text.contains("warning:") {
         bail!("building the kernel module: {}\n{}", said.status, text.trim_end());
     }
     Ok(())
+}
+
+/// `make` in the folder of the build, which must have been done.
+pub(crate) fn make(kernel: &Kernel, targets: &[&str]) -> Command {
+    let mut make = process::command("make", ["-s", "-C"]);
+    make.arg(folder(kernel).join("kmod")).arg(format!("KDIR={}", kernel.headers().display())).args(targets);
+    make
 }
 
 /// Copies C sources and build files that differ, so that make sees only real changes.
@@ -59,6 +64,6 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Whether a build in the source folder made the file.
-fn made(path: &Path) -> bool {
+pub(crate) fn made(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".mod.c")
 }

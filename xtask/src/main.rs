@@ -41,6 +41,8 @@ enum Command {
     Demo(demo::Args),
     /// Run all checks and tests
     Test(test::Args),
+    /// Run sparse and checkpatch over the kernel module
+    CheckKmod,
     /// Print the folder of kernel headers that out-of-tree modules are built against
     KernelDir(kernels::Args),
 }
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     let (result, failed) = match Cli::parse().command {
         Command::Setup(args) => (setup::run(&args), 1),
         Command::Build(args) => (build::run(&args), 1),
+        Command::CheckKmod => (test::kmod_static::run(), 1),
         Command::KernelDir(args) => (kernels::print_dir(&args), 1),
         Command::Test(args) => (test::run(&args), 1),
         Command::Demo(args) => match demo::run(&args) {

@@ -1,6 +1,6 @@
 //! Functions that libibverbs exports to providers, under the symbol version `IBVERBS_PRIVATE_34`.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use tbv_verbs_sys::{
     ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
@@ -8,9 +8,6 @@ use tbv_verbs_sys::{
 };
 
 use super::*;
-
-/// Level of [`__verbs_log`]; shown if `VERBS_LOG_LEVEL` is at least this and `VERBS_LOG_FILE` names a file.
-pub(crate) const VERBS_LOG_ERR: u32 = 1;
 
 unsafe extern "C" {
     // The number in this name is the private ABI: linking against another one fails.
@@ -26,7 +23,6 @@ unsafe extern "C" {
     ) -> *mut c_void;
     pub(crate) fn verbs_uninit_context(context: *mut verbs_context);
     pub(crate) fn verbs_set_ops(context: *mut verbs_context, ops: *const verbs_context_ops);
-    pub(crate) fn __verbs_log(context: *mut verbs_context, level: u32, format: *const c_char, ...);
 
     pub(crate) fn ibv_cmd_get_context(
         context: *mut verbs_context,

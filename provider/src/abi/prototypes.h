@@ -12,8 +12,6 @@ void *_verbs_init_and_alloc_context(struct ibv_device *device, int cmd_fd,
 void verbs_uninit_context(struct verbs_context *context);
 void verbs_set_ops(struct verbs_context *context,
 		   const struct verbs_context_ops *ops);
-void __verbs_log(struct verbs_context *context, uint32_t level,
-		 const char *format, ...);
 int ibv_cmd_get_context(struct verbs_context *context,
 			struct ibv_get_context *cmd, size_t cmd_size,
 			struct ib_uverbs_get_context_resp *resp,

@@ -93,7 +93,6 @@ fn structures() {
         .number(&format!("sizeof(struct verbs_qp) <= {}", size_of::<Qp>()), 1)
         .number("VERBS_MATCH_SENTINEL", VERBS_MATCH_SENTINEL)
         .number("VSYSFS_READ_NODE_GUID", VSYSFS_READ_NODE_GUID)
-        .number("VERBS_LOG_ERR", VERBS_LOG_ERR)
         .include("<rdma/ib_user_ioctl_verbs.h>")
         .number("RDMA_DRIVER_UNKNOWN", RDMA_DRIVER_UNKNOWN);
     passes("structures", structures);

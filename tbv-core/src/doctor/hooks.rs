@@ -7,6 +7,7 @@ use crate::{
     Filter, Hook, Options, devices,
     obstacles::{self, Obstacle},
     tracer::{self, Loaded},
+    watch,
 };
 
 const CHOSEN: &str = "hook in use";
@@ -23,8 +24,10 @@ pub(super) fn checks(root: &Path) -> Vec<Check> {
     }
     let loaded = devices::uverbs_loaded(root);
     let mut programs = None;
-    let results: Vec<_> =
-        Hook::ALL.into_iter().map(|hook| (hook, result(hook, root, loaded, &mut programs))).collect();
+    let results: Vec<_> = watch::ranked(root)
+        .into_iter()
+        .map(|hook| (hook, result(hook, root, loaded, &mut programs)))
+        .collect();
     let chosen = results.iter().find(|(_, result)| result.is_ok()).map(|(hook, _)| *hook);
     let mut checks: Vec<Check> =
         results.into_iter().map(|(hook, result)| check(hook, result, loaded)).collect();

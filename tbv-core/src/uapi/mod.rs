@@ -27,7 +27,7 @@ use std::borrow::Cow;
 
 pub use errno::errno_name;
 use table::{COMMANDS, DRIVERS, METHODS, OBJECTS};
-use tbv_common::op::{COMMAND_EXTENDED, ID_DRIVER_NS};
+use tbv_common::op::{COMMAND_EXTENDED, COMMAND_INVALID, ID_DRIVER_NS};
 use tbv_common::{Entry, Op};
 
 /// The name of an operation; see the module's rules.
@@ -36,6 +36,9 @@ use tbv_common::{Entry, Op};
 pub fn op_name(op: Op) -> Cow<'static, str> {
     match op.entry() {
         Some(Entry::Method) => method_name(op.driver(), op.object(), op.method_id()),
+        Some(Entry::InvokeWrite | Entry::Write) if op.command() == COMMAND_INVALID => {
+            format!("CMD_{:#x}", u32::from(op.object()) << 16 | u32::from(op.method_id())).into()
+        }
         Some(Entry::InvokeWrite | Entry::Write) => command_name(op.command()),
         Some(Entry::InvokeWriteUnknown) => "INVOKE_WRITE_UNREADABLE".into(),
         Some(Entry::OtherIoctl) => format!("IOCTL_{:#x}", op.ioctl_number()).into(),

@@ -10,4 +10,4 @@ mod stage;
 
 pub use cases::{CASES, Case};
 pub use outcome::{Outcome, Step, Verdict};
-pub use stage::Stage;
+pub use stage::{Player, Stage};

@@ -41,6 +41,9 @@ impl fmt::Display for Error {
                     ("ibv_reg_mr", libc::ENOMEM) => {
                         write!(f, "; raise the limit of locked memory (ulimit -l)")
                     }
+                    ("ibv_open_device", libc::EPROTONOSUPPORT) => {
+                        write!(f, "; its provider does not fit the kernel module")
+                    }
                     ("ibv_open_device", _) => write!(f, "; may this user open /dev/infiniband/uverbs*?"),
                     _ => Ok(()),
                 }

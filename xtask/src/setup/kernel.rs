@@ -9,7 +9,7 @@ use crate::{kernels::Kernel, process};
 
 /// The long-term series that tests run on: recent enough for dma-buf memory regions and for BTF
 /// of modules, and native to Debian 12 through its security archive and backports.
-const SERIES: &str = "6.12";
+pub(super) const SERIES: &str = "6.12";
 
 /// Installs `version`, or the newest stock kernel of the series that the archive has.
 pub(crate) fn install(version: Option<&str>) -> Result<Kernel> {

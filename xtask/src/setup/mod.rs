@@ -1,8 +1,11 @@
 //! `cargo xtask setup`: installs what a machine lacks. Safe to run again.
 
 mod apt;
+pub(crate) mod checkpatch;
+pub(crate) mod debug_kernel;
 pub(crate) mod ebpf;
 pub(crate) mod kernel;
+mod linux_source;
 mod packages;
 mod sources;
 
@@ -25,6 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::install()?;
     ebpf::install()?;
+    checkpatch::install()?;
     let kernel = kernels::choose(args.kernel.as_deref())?;
     say(&format!("kernel: {} is there", kernel.version));
     Ok(())

@@ -8,7 +8,7 @@ use super::say;
 use crate::process;
 
 /// Packages, why they are needed, and a program that proves each group is there.
-const PACKAGES: [(&str, &[&str], &[&str]); 5] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
     (
         "virtual machines",
         &["qemu-system-x86", "busybox-static", "kmod", "xz-utils", "zstd"],
@@ -21,9 +21,11 @@ const PACKAGES: [(&str, &[&str], &[&str]); 5] = [
     ),
     (
         "building the kernel module and the provider",
-        &["gcc", "make", "libc6-dev", "libibverbs-dev", "libelf-dev", "pahole", "sparse"],
-        &["gcc", "make", "pahole", "sparse"],
+        &["gcc", "make", "libc6-dev", "libibverbs-dev", "libelf-dev", "pahole"],
+        &["gcc", "make", "pahole"],
     ),
+    ("static checks of the kernel module", &["sparse", "perl"], &["sparse", "perl"]),
+    ("building the debug kernel of `test --full`", &["bison", "flex", "bc"], &["bison", "flex", "bc"]),
     ("tracers to compare with", &["strace", "bpftool", "bpftrace"], &["strace", "bpftool", "bpftrace"]),
     ("tests of terminal programs", &["tmux"], &["tmux"]),
 ];

@@ -1,12 +1,16 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
+mod doubles;
+pub(crate) mod kmod_static;
 mod results;
 mod suites;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _, pipe},
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+    thread,
     time::Instant,
 };
 
@@ -33,6 +37,9 @@ pub(crate) struct Args {
     /// Every number of the issues, instead of the quick tier
     #[arg(long)]
     full: bool,
+    /// Guests at a time [default: one per processor, at most 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    jobs: Option<u16>,
     /// Only suites whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -45,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     setup::run(&setup::Args::default())?;
     let mut outcomes = Vec::new();
     for suite in HOST.iter().filter(chosen) {
-        outcomes.push(perform(suite, host(suite))?);
+        outcomes.push(perform(suite, host(suite)?)?);
     }
     let guests: Vec<&Suite> =
         VM.iter().filter(chosen).filter(|suite| args.full || !suite.full_only).collect();
@@ -55,13 +62,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if let Some((name, _)) = binaries.iter().find(|(name, _)| VM.iter().all(|suite| suite.name != name)) {
             bail!("vm-tests/tests/{name}.rs is in no suite; add it to VM in xtask/src/test/suites.rs");
         }
+        let mut jobs = Vec::new();
         for suite in guests {
             let binary = binaries
                 .iter()
                 .find(|(name, _)| name == suite.name)
                 .with_context(|| format!("vm-tests has no test file {}.rs", suite.name))?;
-            outcomes.push(perform(suite, guest(suite, &binary.1)?)?);
+            jobs.push((suite, guest(suite, &binary.1)?));
         }
+        outcomes.extend(side_by_side(jobs, args.jobs)?);
     }
     conclude(&outcomes, args.full)
 }
@@ -77,11 +86,15 @@ fn announce(full: bool) {
     }
 }
 
-fn host(suite: &Suite) -> Command {
+fn host(suite: &Suite) -> Result<Command> {
     let mut words = suite.command.split(' ');
-    let mut command = process::command(words.next().unwrap_or_default(), words);
+    let mut command = match words.next().unwrap_or_default() {
+        // Not through cargo, which would build it anew while it runs.
+        "xtask" => process::xtask(words)?,
+        program => process::command(program, words),
+    };
     command.current_dir(paths::root());
-    command
+    Ok(command)
 }
 
 fn guest(suite: &Suite, binary: &str) -> Result<Command> {
@@ -89,6 +102,12 @@ fn guest(suite: &Suite, binary: &str) -> Result<Command> {
     command.args(["--timeout", &suite.limit_s.to_string()]);
     if !suite.driver {
         command.arg("--no-kmod");
+    }
+    if suite.debug_kernel {
+        let kernel = setup::debug_kernel::install()?;
+        kmod::build(&kernel)?;
+        // KASAN takes an eighth of it, and kmemleak its records.
+        command.args(["--kernel", &kernel.version, "--memory", "3G"]);
     }
     if !suite.append.is_empty() {
         command.args(["--append", suite.append]);
@@ -121,9 +140,66 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
     Ok(Outcome { suite: suite.name, counts: judged, seconds: begin.elapsed().as_secs() })
 }
 
+/// Runs suites in guests, some at a time: an emulated one keeps one processor busy. Each one's output comes when it
+/// has ended.
+fn side_by_side(jobs: Vec<(&Suite, Command)>, at_once: Option<u16>) -> Result<Vec<Outcome>> {
+    let processors = thread::available_parallelism().map_or(1, |n| n.get().min(4));
+    let at_once = at_once.map_or(processors, usize::from).min(jobs.len());
+    let order: Vec<&str> = jobs.iter().map(|(suite, _)| suite.name).collect();
+    println!("\nguests, {at_once} at a time: {}", order.join(", "));
+    let queue = Mutex::new(jobs.into_iter());
+    let work = || -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        loop {
+            // The lock is free again when the job has been taken.
+            let job = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((suite, command)) = job else { return Ok(outcomes) };
+            outcomes.push(perform_quietly(suite, command)?);
+        }
+    };
+    let mut outcomes = thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .map(|w| w.join().unwrap_or_else(|_| bail!("a worker panicked")))
+            .collect::<Result<Vec<_>>>()
+    })?
+    .concat();
+    outcomes.sort_by_key(|outcome| order.iter().position(|name| *name == outcome.suite));
+    Ok(outcomes)
+}
+
+/// Runs one suite, and prints all that it printed when it has ended.
+fn perform_quietly(suite: &Suite, mut command: Command) -> Result<Outcome> {
+    let begin = Instant::now();
+    let (mut ours, theirs) = pipe().context("cannot make a pipe")?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(theirs.try_clone().context("cannot share a pipe")?)
+        .stdout(theirs)
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", process::shown(&command)))?;
+    // Its own ends of the pipe would keep the reading from ending.
+    drop(command);
+    let mut output = Vec::new();
+    ours.read_to_end(&mut output).context("reading the suite's output")?;
+    let status = child.wait().context("waiting for the suite")?;
+    let output = String::from_utf8_lossy(&output);
+    let mut counts = Counts::default();
+    output.lines().for_each(|line| counts.read(line));
+    let outcome = Outcome {
+        suite: suite.name,
+        counts: suite.judge(counts, status.success()),
+        seconds: begin.elapsed().as_secs(),
+    };
+    println!("\n== {}: {}\n{output}", suite.name, suite.what);
+    Ok(outcome)
+}
+
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
     crate::build::workspace(false)?;
+    doubles::build()?;
     kmod::build(&kernels::choose(None)?)?;
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;

@@ -12,6 +12,7 @@ pub(super) struct Counts {
 }
 
 /// How a suite ended.
+#[derive(Clone)]
 pub(super) struct Outcome {
     /// Its name.
     pub(super) suite: &'static str,

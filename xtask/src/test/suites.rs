@@ -12,6 +12,8 @@ pub(super) struct Suite {
     pub(super) command: &'static str,
     /// Whether our own driver is loaded in its guest.
     pub(super) driver: bool,
+    /// Whether its guest has the debug kernel.
+    pub(super) debug_kernel: bool,
     /// More words for the guest kernel's command line.
     pub(super) append: &'static str,
     /// Seconds until its guest is killed.
@@ -28,6 +30,7 @@ const fn check(name: &'static str, what: &'static str, command: &'static str) ->
         what,
         command,
         driver: false,
+        debug_kernel: false,
         append: "",
         limit_s: 0,
         full_only: false,
@@ -41,6 +44,7 @@ const fn vm(name: &'static str, what: &'static str) -> Suite {
         what,
         command: "",
         driver: false,
+        debug_kernel: false,
         append: "",
         limit_s: 900,
         full_only: false,
@@ -69,6 +73,7 @@ pub(super) const HOST: &[Suite] = &[
         "10^6 good, random and mutated frames through the driver's decoder",
         "make -s -C kmod fuzz",
     ),
+    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
 ];
 
 /// Each in a guest of its own.
@@ -85,10 +90,20 @@ pub(super) const VM: &[Suite] = &[
         append: "lockdown=confidentiality",
         ..vm("lockdown", "a kernel that forbids eBPF to read its memory")
     },
+    vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
     vm("equality", "counts equal strace's in the same run"),
+    Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },
     driver("completions", "work requests and completions of our driver, counted exactly"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
+    driver("provider_abi", "a provider that does not know the module's ABI leaves the device alone"),
+    driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
+    Suite {
+        debug_kernel: true,
+        full_only: true,
+        limit_s: 1800,
+        ..driver("debug_kernel", "our driver under KASAN, lockdep and kmemleak")
+    },
     driver("probes", "every byte and every error of our driver and provider"),
 ];
 

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::memory::{self, KERNEL, UNMAPPED};
-use crate::request::{self, ATTRIBUTE, Attribute, EXTENDED, HEADER, RDMA_VERBS_IOCTL};
+pub(crate) use crate::request::RDMA_VERBS_IOCTL;
+use crate::request::{self, ATTRIBUTE, Attribute, EXTENDED, HEADER};
 
 /// One call.
 pub(crate) struct Case {
@@ -161,6 +162,7 @@ fn invoke_write(driver: u32) -> Result<Vec<Case>> {
             "EX_CMD_0x4f",
             &[input, output, Attribute::command(UNKNOWN | EXTENDED)],
         ),
+        invoke("invoke-invalid", "CMD_0x10001", &[input, output, Attribute::command(0x0001_0001)]),
         invoke("invoke-by-pointer", "POLL_CQ", &[input, output, at_pointer]),
         invoke("invoke-bad-pointer", "INVOKE_WRITE_UNREADABLE", &[input, output, bad_pointer]),
         invoke("invoke-no-command", "INVOKE_WRITE_UNREADABLE", &[input, output]),
@@ -218,6 +220,8 @@ fn writes() -> Result<Vec<Case>> {
         send("write-extended", "EX_QUERY_DEVICE", &plain(QUERY_DEVICE | EXTENDED)),
         send("write-unknown", "CMD_0x4f", &plain(UNKNOWN)),
         send("write-unknown-extended", "EX_CMD_0x4f", &plain(UNKNOWN | EXTENDED)),
+        send("write-invalid", "CMD_0xab0103", &plain(0x00ab_0103)),
+        send("write-invalid-extended", "CMD_0x80000301", &plain(EXTENDED | 0x301)),
         send("write-4-bytes", "WRITE_UNREADABLE", &QUERY_DEVICE.to_ne_bytes()),
         send("write-empty", "WRITE_UNREADABLE", &[]),
         write("write-bad-pointer", "WRITE_UNREADABLE", UNMAPPED, 24),

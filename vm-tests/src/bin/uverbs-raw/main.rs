@@ -9,6 +9,9 @@ mod tally;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -47,6 +50,12 @@ struct Arguments {
     /// Also sends calls that never reach ib_uverbs, and does not print them.
     #[arg(long)]
     unseen: bool,
+    /// First sends every case once, unprinted, writes GATE to descriptor -1, and waits until this file is there.
+    #[arg(long)]
+    gate: Option<PathBuf>,
+    /// Instead of all else: each process, one after the other, sends this many ioctls of different unknown numbers.
+    #[arg(long)]
+    spread: Option<u32>,
     /// A process kills itself by SIGKILL when one of its threads has sent this many calls.
     #[arg(long)]
     kill_after: Option<u64>,
@@ -75,6 +84,12 @@ fn run(arguments: &Arguments) -> Result<()> {
         [] => all.iter().collect(),
         names => names.iter().map(find).collect::<Result<_>>()?,
     };
+    if let Some(count) = arguments.spread {
+        return spread(arguments, count);
+    }
+    if let Some(gate) = &arguments.gate {
+        hold(arguments, &chosen, gate)?;
+    }
     if arguments.procs == 1 {
         return process(arguments, &chosen);
     }
@@ -96,6 +111,67 @@ fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// A 32-bit system call that has the number of the 64-bit ioctl, with an ioctl's arguments where those would be.
+fn lchown_the_32_bit_way(file: &File) {
+    // SAFETY: lchown(NULL) fails; nothing else is touched.
+    unsafe {
+        std::arch::asm!(
+            "push rbx",
+            "xor ebx, ebx",
+            "int 0x80",
+            "pop rbx",
+            inout("rax") 16_u64 => _,
+            in("rcx") 0_u64,
+            in("rdx") 0_u64,
+            in("rdi") file.as_raw_fd() as u64,
+            in("rsi") cases::RDMA_VERBS_IOCTL,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+}
+
+/// What is sent before anyone is to count it, and the wait.
+fn hold(arguments: &Arguments, cases: &[&Case], gate: &Path) -> Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(&arguments.device);
+    let file = file.with_context(|| arguments.device.clone())?;
+    let mut unprinted = Tally::default();
+    unprinted.send(&cases::get_context(arguments.driver), &file)?;
+    cases.iter().try_for_each(|case| unprinted.send(case, &file))?;
+    // SAFETY: the bytes are there; the descriptor is none.
+    unsafe { libc::write(-1, c"GATE".as_ptr().cast(), 4) };
+    while !gate.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Short-lived processes with many operations each.
+fn spread(arguments: &Arguments, count: u32) -> Result<()> {
+    for _ in 0..arguments.procs {
+        let file = OpenOptions::new().read(true).write(true).open(&arguments.device);
+        let file = file.with_context(|| arguments.device.clone())?;
+        // SAFETY: this process has one thread; the child makes system calls only.
+        match unsafe { libc::fork() } {
+            0 => {
+                for number in 0..count {
+                    // SAFETY: no command has this number, so nothing is read or written.
+                    unsafe { libc::ioctl(file.as_raw_fd(), (0x5a00 + number).into(), 0) };
+                }
+                // SAFETY: ends the child without what the parent left to do.
+                unsafe { libc::_exit(0) };
+            }
+            -1 => return Err(std::io::Error::last_os_error()).context("fork"),
+            child => {
+                let mut status = 0;
+                // SAFETY: `status` outlives the call.
+                let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+                ensure!(waited == child && status == 0, "child {child}: status {status}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What one process sends and prints.
 fn process(arguments: &Arguments, cases: &[&Case]) -> Result<()> {
     let file = OpenOptions::new().read(true).write(true).open(&arguments.device);
@@ -109,6 +185,11 @@ fn process(arguments: &Arguments, cases: &[&Case]) -> Result<()> {
         for case in cases::unseen(arguments.driver) {
             ignored.send(&case, &file)?;
         }
+        let path_only = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&arguments.device)?;
+        for case in cases {
+            ignored.send(case, &path_only)?;
+        }
+        lchown_the_32_bit_way(&file);
         for case in write {
             ignored.send(&case, &read_only)?;
         }
