@@ -176,7 +176,8 @@ pub(crate) fn reason(error: &dyn std::error::Error) -> String {
         }
         next = cause.source();
     }
-    text
+    // aya says so even if there was none.
+    text.trim_end().trim_end_matches("Verifier output:").trim_end().to_owned()
 }
 
 fn map_fds(ebpf: &Ebpf) -> Vec<(String, RawFd)> {

@@ -1,26 +1,19 @@
 //! What can go wrong, said with what to do about it.
 
-use crate::{hook::Hook, module_fentry::ModuleFentryError};
+use crate::{hook::Hook, lockdown, module_fentry::ModuleFentryError, modules::Uverbs, permission::Missing};
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing to trace on this machine.
-    #[error(
-        "no RDMA verbs on this machine: the module ib_uverbs is not loaded.\n\
-         Load it (`modprobe ib_uverbs`) and have an RDMA device, for instance a software one:\n  \
-         modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV"
-    )]
-    NoUverbs,
+    #[error("no RDMA verbs on this machine: ib_uverbs is {0}.\n{advice}", advice = load(.0))]
+    NoUverbs(Uverbs),
     /// The process may not load eBPF programs.
-    #[error(
-        "no permission to load eBPF programs ({missing} missing).\n\
-         Run as root (`sudo`), or give the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_admin+ep tbv-trace"
-    )]
-    Permission {
-        /// The capabilities that are missing, by name.
-        missing: String,
-    },
+    #[error("no permission: this process lacks {0}.\n{remedy}", remedy = .0.remedy())]
+    Permission(Missing),
+    /// The kernel's lockdown forbids what tracing needs.
+    #[error("{found}, which forbids eBPF to read kernel memory.\n{LOCKDOWN_FIX}", found = locked_down(.0.as_deref()))]
+    Lockdown(Option<String>),
     /// None of the hooks that were tried could be attached.
     #[error("cannot attach to the uverbs path:{}", list(.0))]
     NoHook(Vec<(Hook, String)>),
@@ -28,7 +21,7 @@ pub enum Error {
     #[error("{0}")]
     Filter(String),
     /// The programs or maps could not be loaded.
-    #[error("loading the eBPF programs: {0}")]
+    #[error("loading the eBPF programs: {0}{hint}", hint = forbidden(.0))]
     Load(String),
     /// A program that every hook needs could not be attached.
     #[error("attaching {program} to {target}: {reason}")]
@@ -62,9 +55,62 @@ pub enum Error {
     System(&'static str, std::io::Error),
 }
 
+/// More on a refusal that [`Error::Permission`] does not explain.
+fn forbidden(why: &str) -> &'static str {
+    if why.contains("Operation not permitted") {
+        "\nThis process has the capabilities: something else forbids bpf(2), such as a container's seccomp filter or \
+         a security module. Start tbv-trace outside of it"
+    } else {
+        ""
+    }
+}
+
+/// What to do about lockdown.
+pub(crate) const LOCKDOWN_FIX: &str =
+    "It lasts until the next boot: boot with lockdown=integrity, or without the word lockdown";
+
+/// How lockdown is said to be: by the kernel's word, or because of what it forbids.
+fn locked_down(mode: Option<&str>) -> String {
+    match mode {
+        Some(mode) => format!("the kernel is locked down (lockdown={mode})"),
+        None => format!("the kernel seems to be locked down (lockdown={})", lockdown::CONFIDENTIALITY),
+    }
+}
+
+fn load(uverbs: &Uverbs) -> String {
+    if *uverbs == Uverbs::Loadable {
+        return "Load it (`modprobe ib_uverbs`) and have an RDMA device, for instance a software one:\n  \
+                modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV"
+            .to_owned();
+    }
+    let fix = uverbs.fix();
+    let (first, rest) = fix.split_at(fix.len().min(1));
+    first.to_uppercase() + rest
+}
+
 fn list(tried: &[(Hook, String)]) -> String {
-    tried.iter().map(|(hook, why)| format!("\n  {}: {why}", hook.description())).collect()
+    tried.iter().map(|(hook, why)| format!("\n  {hook}: {why}")).collect()
 }
 
 /// Result with this library's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_in_spite_of_capabilities_is_explained() {
+        let text = |why: &str| Error::Load(why.to_owned()).to_string();
+        assert!(text("creating a map: Operation not permitted (os error 1)").contains("seccomp"));
+        assert_eq!(text("Invalid argument"), "loading the eBPF programs: Invalid argument");
+    }
+
+    #[test]
+    fn modprobe_is_said_only_where_there_is_something_to_load() {
+        assert!(Error::NoUverbs(Uverbs::Loadable).to_string().contains("Load it (`modprobe ib_uverbs`)"));
+        let none = Error::NoUverbs(Uverbs::Static).to_string();
+        assert!(!none.contains("modprobe") && none.contains("cargo xtask vm"), "{none}");
+        assert!(none.contains(".\nUse a kernel"), "{none}");
+    }
+}

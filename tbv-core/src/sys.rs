@@ -1,8 +1,8 @@
 //! The few bpf(2) commands that aya does not offer.
 
 use std::{
-    io,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    fs, io,
+    os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
 };
 
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_link_info, bpf_link_type, bpf_prog_info};
@@ -46,13 +46,9 @@ pub(crate) fn recursion_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(info::<bpf_prog_info>(program)?.recursion_misses)
 }
 
-/// Hits that a kprobe or kretprobe link missed; `None` where the kernel doesn't tell
-/// (before 6.7, or without CAP_SYS_ADMIN).
+/// Hits that a kprobe or kretprobe link of this process missed; `None` where the kernel doesn't tell (before 6.7).
 pub(crate) fn kprobe_missed(link_id: u32) -> Option<u64> {
-    let mut attr = attr();
-    attr.__bindgen_anon_6.__bindgen_anon_1.link_id = link_id;
-    let link = bpf_fd(bpf_cmd::BPF_LINK_GET_FD_BY_ID, &mut attr).ok()?;
-    let info: bpf_link_info = info(std::os::fd::AsFd::as_fd(&link)).ok()?;
+    let info: bpf_link_info = info(own_link(link_id)?.as_fd()).ok()?;
     if info.type_ != bpf_link_type::BPF_LINK_TYPE_PERF_EVENT as u32 {
         return None;
     }
@@ -62,6 +58,18 @@ pub(crate) fn kprobe_missed(link_id: u32) -> Option<u64> {
         matches!(event.type_, PERF_EVENT_KPROBE | PERF_EVENT_KRETPROBE)
             .then_some(event.__bindgen_anon_1.kprobe.missed)
     }
+}
+
+/// A descriptor of a link that this process holds: aya keeps its own to itself, and asking the kernel for one by
+/// the id takes CAP_SYS_ADMIN.
+fn own_link(id: u32) -> Option<OwnedFd> {
+    let wanted = format!("link_id:\t{id}");
+    let mut held = fs::read_dir("/proc/self/fdinfo").ok()?.flatten().filter(|entry| {
+        fs::read_to_string(entry.path()).is_ok_and(|text| text.lines().any(|line| line == wanted))
+    });
+    let fd: RawFd = held.next()?.file_name().to_str()?.parse().ok()?;
+    // SAFETY: the caller's link keeps the descriptor open while it is copied.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned().ok()
 }
 
 /// Runs a raw tracepoint program once, here and now, in the calling thread.

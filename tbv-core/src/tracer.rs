@@ -20,8 +20,11 @@ use crate::{
     events::{self, Events},
     filter::Filter,
     hook::Hook,
+    lockdown,
     loss::Losses,
-    offsets, permission,
+    modules::Uverbs,
+    obstacles, offsets,
+    permission::Credentials,
     snapshot::{self, Outside, Snapshot},
     sys,
     watch::{self, Watch},
@@ -86,58 +89,14 @@ impl Tracer {
     /// Attaches; counting starts when this returns.
     pub fn start(options: &Options) -> Result<Self> {
         let root = Path::new("/");
-        if options.instead_of_uverbs.is_none() && !devices::uverbs_loaded(root) {
-            return Err(Error::NoUverbs);
-        }
-        let missing = permission::missing();
-        if !missing.is_empty() {
-            return Err(Error::Permission { missing: missing.join(" and ") });
-        }
-        let log_level = if options.log { Level::Trace as u8 } else { 0 };
-        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
-            .map_max_entries("EVENTS", ring_bytes)
-            .override_global(aya_log::LEVEL, &log_level, true)
-            .load(OBJECT)
-            .map_err(|e| Error::Load(reason(&e)))?;
-        let btf = Btf::vmlinux().ok();
-        let mut config = Config {
-            majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
-            user_end: offsets::user_end(root),
-            stream: match options.stream {
-                None => Stream::Off,
-                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
-                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
-            } as u32,
-            ..Config::default()
-        };
-        if let Some(btf) = &btf {
-            offsets::from_btf(&mut config, btf);
-        }
-        write_config(&mut ebpf, config)?;
-        let who = whoami(&mut ebpf, config.task_pid == 0)?;
-        if config.task_pid == 0 {
-            config.task_pid = who.task_pid;
-        }
-        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
-        if config.follow != 0 && config.task_pid == 0 {
-            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
-        }
-        write_config(&mut ebpf, config)?;
-        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
-            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
-            for pid in pids {
-                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
+        if options.instead_of_uverbs.is_none() {
+            match Uverbs::find(root) {
+                Uverbs::Loaded => {}
+                other => return Err(Error::NoUverbs(other)),
             }
         }
-        for (program, target) in SCHEDULER {
-            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
-                program,
-                target,
-                reason,
-            })?;
-        }
+        allowed(root)?;
+        let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
         let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
@@ -152,17 +111,7 @@ impl Tracer {
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
-        Ok(Tracer {
-            ebpf,
-            started_ns,
-            hook,
-            watch,
-            passed_over,
-            links,
-            config,
-            driver,
-            own_pid: options.filter.descendants.then_some((who.pid_tgid >> 32) as u32),
-        })
+        Ok(Tracer { ebpf, started_ns, hook, watch, passed_over, links, config, driver, own_pid })
     }
 
     /// `CLOCK_MONOTONIC` when counting began, nanoseconds: the clock of events.
@@ -306,6 +255,87 @@ impl log::Log for ToStderr {
     fn flush(&self) {}
 }
 
+/// The programs as they are before a hook is attached: they follow processes, and count nothing yet.
+pub(crate) struct Loaded {
+    ebpf: Ebpf,
+    btf: Option<Btf>,
+    config: Config,
+    /// Our own id in the initial pid namespace, if what is traced are our descendants.
+    own_pid: Option<u32>,
+}
+
+impl Loaded {
+    /// Whether or not there is anything to trace.
+    pub(crate) fn load(options: &Options) -> Result<Self> {
+        let root = Path::new("/");
+        let log_level = if options.log { Level::Trace as u8 } else { 0 };
+        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
+            .map_max_entries("EVENTS", ring_bytes)
+            .override_global(aya_log::LEVEL, &log_level, true)
+            .load(OBJECT)
+            .map_err(|e| Error::Load(reason(&e)))?;
+        let btf = Btf::vmlinux().ok();
+        let mut config = Config {
+            majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
+            user_end: offsets::user_end(root),
+            stream: match options.stream {
+                None => Stream::Off,
+                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
+                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
+            } as u32,
+            ..Config::default()
+        };
+        if let Some(btf) = &btf {
+            offsets::from_btf(&mut config, btf);
+        }
+        write_config(&mut ebpf, config)?;
+        let who = whoami(&mut ebpf, config.task_pid == 0)?;
+        if config.task_pid == 0 {
+            config.task_pid = who.task_pid;
+        }
+        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
+        if config.follow != 0 && config.task_pid == 0 {
+            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
+        }
+        write_config(&mut ebpf, config)?;
+        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
+            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
+            for pid in pids {
+                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
+            }
+        }
+        for (program, target) in SCHEDULER {
+            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
+                program,
+                target,
+                reason,
+            })?;
+        }
+        let own_pid = options.filter.descendants.then_some((who.pid_tgid >> 32) as u32);
+        Ok(Loaded { ebpf, btf, config, own_pid })
+    }
+
+    /// Attaches `hook` for a moment, or says why that does not work.
+    pub(crate) fn try_hook(&mut self, hook: Hook) -> Result<(), String> {
+        let links = attach::attach(&mut self.ebpf, OBJECT, hook, self.btf.as_ref())?;
+        attach::detach(&mut self.ebpf, links);
+        Ok(())
+    }
+}
+
+/// Whether this process may trace on this kernel at all.
+pub(crate) fn allowed(root: &Path) -> Result<()> {
+    if let Some(missing) = Credentials::read(root).missing() {
+        return Err(Error::Permission(missing));
+    }
+    match lockdown::mode(root) {
+        Some(mode) if mode == lockdown::CONFIDENTIALITY => Err(Error::Lockdown(Some(mode))),
+        _ => Ok(()),
+    }
+}
+
 fn first_that_works(
     ebpf: &mut Ebpf,
     wanted: Option<Hook>,
@@ -314,10 +344,10 @@ fn first_that_works(
     let mut tried = Vec::new();
     let root = Path::new("/");
     for hook in watch::ranked(root).into_iter().filter(|hook| wanted.is_none_or(|w| w == *hook)) {
-        let attached =
-            Watch::begin(root, hook).and_then(|watch| Ok((watch, attach::attach(ebpf, OBJECT, hook, btf)?)));
-        match attached {
-            Ok((watch, links)) => {
+        let watch = Watch::begin(root, hook);
+        let possible = obstacles::check(hook, root).map_err(|obstacle| obstacle.reason);
+        match possible.and_then(|()| attach::attach(ebpf, OBJECT, hook, btf)) {
+            Ok(links) => {
                 // A hook that ranks lower than usual is one that was passed over, too.
                 if wanted.is_none() && watch::fully_preemptible(root) && hook != Hook::Fentry {
                     tried.push((Hook::Fentry, PREEMPTIBLE.to_owned()));
@@ -341,7 +371,11 @@ fn whoami(ebpf: &mut Ebpf, search: bool) -> Result<Whoami> {
         .ok_or(Error::Missing("whoami"))?
         .try_into()
         .map_err(|e: aya::programs::ProgramError| failed(reason(&e)))?;
-    program.load().map_err(|e| failed(reason(&e)))?;
+    program.load().map_err(|e| match reason(&e) {
+        // Where the mode can't be read, for want of securityfs, the verifier's words tell it.
+        refusal if lockdown::explains(&refusal) => Error::Lockdown(None),
+        refusal => failed(refusal),
+    })?;
     let fd = program.fd().map_err(|e| failed(reason(&e)))?.try_clone().map_err(|e| failed(e.to_string()))?;
     let mut map = array::<Whoami>(ebpf, "WHOAMI")?;
     let mut ask = || -> Result<Whoami> {

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
-use crate::hook::Hook;
+use crate::{
+    hook::Hook,
+    obstacles::{FTRACE_ENABLED, KPROBES_ENABLED, number},
+};
 
 /// The switches of a hook, as they were when it was attached.
 #[derive(Clone, Copy, Debug)]
@@ -12,31 +15,24 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Refuses a hook that would never fire.
-    pub(crate) fn begin(root: &Path, hook: Hook) -> Result<Self, String> {
-        match switched_off(root, hook) {
-            Some(why) => Err(why.to_owned()),
-            None => Ok(Watch { hook, module: module(root) }),
-        }
+    /// Before attaching; `obstacles` says whether the hook would fire now.
+    pub(crate) fn begin(root: &Path, hook: Hook) -> Self {
+        Watch { hook, module: module(root) }
     }
 
     /// Whether the hook is off now, or hangs on a module that is gone: calls were missed.
     pub(crate) fn is_off(&self, root: &Path) -> bool {
         // The other hooks keep the module from going, or are not in it.
         let orphaned = self.hook == Hook::Kprobe && module(root) != self.module;
-        orphaned || switched_off(root, self.hook).is_some()
+        orphaned || switched_off(root, self.hook)
     }
 }
 
-fn switched_off(root: &Path, hook: Hook) -> Option<&'static str> {
-    let is_zero = |file: &str| fs::read_to_string(root.join(file)).is_ok_and(|text| text.trim() == "0");
-    if hook != Hook::RawSyscall && is_zero("proc/sys/kernel/ftrace_enabled") {
-        return Some("function tracing is switched off; on again: sysctl kernel.ftrace_enabled=1");
-    }
-    if hook == Hook::Kprobe && is_zero("sys/kernel/debug/kprobes/enabled") {
-        return Some("kprobes are switched off; on again: echo 1 > /sys/kernel/debug/kprobes/enabled");
-    }
-    None
+/// As far as this process may read it: the second file is root's.
+fn switched_off(root: &Path, hook: Hook) -> bool {
+    let is_zero = |file: &str| number(root, file) == Some(0);
+    (hook != Hook::RawSyscall && is_zero(FTRACE_ENABLED))
+        || (hook == Hook::Kprobe && is_zero(KPROBES_ENABLED))
 }
 
 /// Tells one loading of ib_uverbs from the next.
@@ -83,24 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn hooks_that_would_not_fire_are_refused_and_noticed() {
-        const FTRACE: &str = "proc/sys/kernel/ftrace_enabled";
-        const KPROBES: &str = "sys/kernel/debug/kprobes/enabled";
+    fn hooks_that_do_not_fire_any_more_are_noticed() {
+        const FTRACE: &str = FTRACE_ENABLED;
+        const KPROBES: &str = KPROBES_ENABLED;
         let root =
             tree("switches", &[(FTRACE, "1\n"), (KPROBES, "1\n"), ("sys/module/ib_uverbs/refcnt", "0")]);
-        let watches = Hook::ALL.map(|hook| Watch::begin(&root, hook).unwrap());
-        let off = || {
-            Hook::ALL.map(|hook| (Watch::begin(&root, hook).is_err(), watches[hook as usize].is_off(&root)))
-        };
-        assert_eq!(off(), [(false, false); 4]);
+        let watches = Hook::ALL.map(|hook| Watch::begin(&root, hook));
+        let off = || watches.map(|watch| watch.is_off(&root));
+        assert_eq!(off(), [false; 4]);
         fs::write(root.join(FTRACE), "0\n").unwrap();
-        assert_eq!(off(), [(true, true), (true, true), (true, true), (false, false)]);
+        assert_eq!(off(), [true, true, true, false]);
         fs::write(root.join(FTRACE), "1\n").unwrap();
         fs::write(root.join(KPROBES), "0\n").unwrap();
-        assert_eq!(off(), [(false, false), (true, true), (false, false), (false, false)]);
+        assert_eq!(off(), [false, true, false, false]);
         fs::write(root.join(KPROBES), "1\n").unwrap();
         fs::remove_dir_all(root.join("sys/module/ib_uverbs")).unwrap();
-        assert_eq!(off(), [(false, false), (false, true), (false, false), (false, false)]);
+        assert_eq!(off(), [false, true, false, false]);
         fs::remove_dir_all(&root).unwrap();
     }
 

@@ -38,10 +38,10 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two reports
     Diff(DiffArgs),
-    /// Print the JSON schema of reports, or of `events -f jsonl`
+    /// Print the JSON schema of reports, of `events -f jsonl` or of `doctor -f json`
     Schema(SchemaArgs),
     /// Say what works on this machine, what doesn't, and what to do about it
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print or write the manual pages
@@ -155,8 +155,8 @@ same environment; what differs is said.";
 #[command(after_help = DIFF_EXAMPLES)]
 pub(crate) struct DiffArgs {
     /// Form of the result
-    #[arg(short, long, value_enum, default_value_t = DiffFormat::Text)]
-    pub(crate) format: DiffFormat,
+    #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
     /// Also show calls per iteration, for workloads of N iterations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iterations: Option<u64>,
@@ -173,6 +173,19 @@ pub(crate) struct SchemaArgs {
     /// Of what
     #[arg(value_enum, default_value_t = SchemaOf::Report)]
     pub(crate) of: SchemaOf,
+}
+
+const DOCTOR_STATUS: &str = "\
+Exit status:
+  0    something can be measured, perhaps with less than everything
+  3    nothing can be measured here; what is MISSING says what to do";
+
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_STATUS)]
+pub(crate) struct DoctorArgs {
+    /// Form of the result
+    #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
 }
 
 #[derive(Debug, Args)]
@@ -307,10 +320,10 @@ pub(crate) enum StreamFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiffFormat {
-    /// A table for people
+pub(crate) enum PlainFormat {
+    /// For people
     Text,
-    /// A JSON object
+    /// For programs
     Json,
 }
 
@@ -320,6 +333,8 @@ pub(crate) enum SchemaOf {
     Report,
     /// A line of `events -f jsonl`
     Events,
+    /// What `doctor -f json` prints
+    Doctor,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

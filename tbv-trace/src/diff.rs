@@ -11,7 +11,7 @@ use serde::Serialize;
 use tbv_core::{Report, environment::Environment, report::Call};
 
 use crate::{
-    cli::{DiffArgs, DiffFormat},
+    cli::{DiffArgs, PlainFormat},
     text,
 };
 
@@ -52,8 +52,8 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode> {
     let difference = Difference::between([&Report::read(&args.a)?, &Report::read(&args.b)?]);
     let mut out = io::stdout().lock();
     match args.format {
-        DiffFormat::Text => write!(out, "{}", text::difference(&difference, args.iterations))?,
-        DiffFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&difference)?)?,
+        PlainFormat::Text => write!(out, "{}", text::difference(&difference, args.iterations))?,
+        PlainFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&difference)?)?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         cli::Command::Report(args) => output::report(args),
         cli::Command::Diff(args) => diff::diff(args),
         cli::Command::Schema(args) => output::schema(args),
-        cli::Command::Doctor => doctor::doctor(),
+        cli::Command::Doctor(args) => doctor::doctor(args),
         cli::Command::Completions(args) => generated::completions(args),
         cli::Command::Man(args) => generated::man(args),
     };

@@ -53,6 +53,10 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(limits) = &e.hook_limits {
         writeln!(out, "note     this hook {}", printable(limits))?;
     }
+    for other in &e.hooks_passed_over {
+        let why = other.reason.lines().next().unwrap_or_default();
+        writeln!(out, "note     not by {}: {}", other.hook, printable(why))?;
+    }
     if !e.devices_known {
         writeln!(out, "note     devices are unknown: this kernel shows no BTF")?;
     }

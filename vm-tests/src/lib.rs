@@ -3,9 +3,12 @@
 
 pub mod calls;
 pub mod command;
+pub mod doctor;
 pub mod driver_trace;
+pub mod exact;
 pub mod fault;
 pub mod kernel;
+pub mod nobody;
 pub mod perftest;
 pub mod report;
 pub mod rxe;
@@ -13,4 +16,5 @@ pub mod scale;
 pub mod strace;
 pub mod strace_line;
 pub mod usb4;
+pub mod without;
 mod write_command;

@@ -24,9 +24,10 @@ impl Report {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let json: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
         ensure!(json["schema_version"] == 1, "schema_version is {}", json["schema_version"]);
+        let devices_known = json["environment"]["devices_known"] == true;
         let mut calls = Counts::new();
         for row in json["calls"].as_array().context("no calls")? {
-            add(&mut calls, row).with_context(|| row.to_string())?;
+            add(&mut calls, row, devices_known).with_context(|| row.to_string())?;
         }
         Ok(Report { calls, json })
     }
@@ -37,7 +38,7 @@ impl Report {
         for row in self.json["calls"].as_array().context("no calls")? {
             let mut row = row.clone();
             row["pid"] = row["ns_pid"].clone();
-            add(&mut calls, &row).with_context(|| row.to_string())?;
+            add(&mut calls, &row, true).with_context(|| row.to_string())?;
         }
         Ok(calls)
     }
@@ -47,22 +48,30 @@ impl Report {
         self.json["environment"]["hook"].as_str().unwrap_or_default()
     }
 
+    /// Why a better hook was not used; empty if it was, or was not tried.
+    pub fn passed_over(&self, hook: &str) -> &str {
+        let all = self.json["environment"]["hooks_passed_over"].as_array().into_iter().flatten();
+        all.filter(|other| other["hook"] == hook)
+            .find_map(|other| other["reason"].as_str())
+            .unwrap_or_default()
+    }
+
     /// All losses together.
     pub fn lost(&self) -> Result<u64> {
         self.json["loss"]["total"].as_u64().context("no loss.total")
     }
 }
 
-fn add(calls: &mut Counts, row: &Value) -> Result<()> {
+fn add(calls: &mut Counts, row: &Value, devices_known: bool) -> Result<()> {
     let text =
         |field: &str| Ok::<_, anyhow::Error>(row[field].as_str().context(field.to_owned())?.to_owned());
     let (entry, op) = (text("entry")?, text("op")?);
     let pid = u32::try_from(row["pid"].as_u64().context("pid")?)?;
     ensure!(matches!(entry.as_str(), "ioctl" | "write"), "entry");
     let device = text("device")?;
-    let known =
+    let ours =
         [rxe::DEVICE, rxe::SECOND].contains(&device.as_str()) || usb4::DEVICES.contains(&device.as_str());
-    ensure!(known, "device {device}");
+    ensure!(if devices_known { ours } else { device == "unknown" }, "device {device}");
     let (all, failed) = (row["count"].as_u64().context("count")?, row["errors"].as_u64().context("errors")?);
     let succeeded = all.checked_sub(failed).context("more errors than calls")?;
     let mut named = 0;
@@ -81,10 +90,20 @@ fn add(calls: &mut Counts, row: &Value) -> Result<()> {
 
 /// `tbv-trace run` with `options` on `words`; its report and what the command left.
 pub fn run(options: &[&str], words: &[&str], limit: Duration) -> Result<(Report, Output)> {
+    run_by(&["tbv-trace"], options, words, limit)
+}
+
+/// As [`run`], with the tbv-trace that `tracer` starts.
+pub fn run_by(
+    tracer: &[&str],
+    options: &[&str],
+    words: &[&str],
+    limit: Duration,
+) -> Result<(Report, Output)> {
     let path = std::env::temp_dir().join("tbv-report.json");
     let _ = std::fs::remove_file(&path);
     let file = path.to_string_lossy();
-    let all = [&["tbv-trace", "run", "-f", "json", "-o", &file], options, &["--"], words].concat();
+    let all = [tracer, &["run", "-f", "json", "-o", &file], options, &["--"], words].concat();
     let output = command::run(&all, limit)?;
     let report = Report::read(&path).with_context(|| format!("exit {}: {}", output.code(), output.stderr))?;
     Ok((report, output))

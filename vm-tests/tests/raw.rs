@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use vm_tests::calls::{self, Counts};
 use vm_tests::report::{self, Report};
-use vm_tests::{perftest, rxe};
+use vm_tests::{exact, perftest, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
 const LIMIT: Duration = Duration::from_secs(120);
@@ -15,16 +15,7 @@ const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 
 /// Runs uverbs-raw under tbv-trace; fails unless the report has exactly what was sent.
 fn exact(options: &[&str], arguments: &[&str]) -> Result<Report> {
-    rxe::set_up()?;
-    let (report, output) = report::run(options, &[&[RAW], arguments].concat(), LIMIT)?;
-    let output = output.success()?;
-    let sent = calls::from_json_lines(&output.stdout)?;
-    ensure!(calls::total(&sent) > 0, "nothing sent");
-    let difference = calls::difference(("sent", &sent), ("counted", &report.calls));
-    ensure!(difference.is_empty(), "{difference}");
-    ensure!(report.lost()? == 0, "loss: {}", report.json["loss"]);
-    println!("{} calls, hook {}", calls::total(&sent), report.hook());
-    Ok(report)
+    exact::run(&["tbv-trace"], options, &[&[RAW], arguments].concat())
 }
 
 #[test]

@@ -81,6 +81,15 @@ pub(super) const VM: &[Suite] = &[
     vm("no_rdma", "a machine without RDMA"),
     vm("raw", "every hook against a client that knows what it sent"),
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
+    Suite {
+        append: "lockdown=integrity",
+        ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
+    },
+    vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
+    Suite {
+        append: "lockdown=confidentiality",
+        ..vm("lockdown", "a kernel that forbids eBPF to read its memory")
+    },
     vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
     vm("equality", "counts equal strace's in the same run"),
     Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },

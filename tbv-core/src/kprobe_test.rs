@@ -1,0 +1,67 @@
+//! Whether kprobes work here, by trying one: counting hits needs no eBPF program. A kernel whose kprobes are
+//! switched off takes them all the same. They never fire, and a hook that used them would count nothing and
+//! know of no loss.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    os::fd::{FromRawFd as _, OwnedFd},
+    path::Path,
+};
+
+use aya_obj::generated::perf_event_attr;
+
+const TYPE: &str = "sys/bus/event_source/devices/kprobe/type";
+/// A function of the kernel that nobody calls but who wants to, and the system call that does.
+const FUNCTION: &std::ffi::CStr = c"__x64_sys_getppid";
+const CALLED: libc::c_long = libc::SYS_getppid;
+/// `PERF_FLAG_FD_CLOEXEC` (linux/perf_event.h).
+const CLOEXEC: libc::c_ulong = 8;
+
+/// What keeps kprobes from working.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The kernel has none, or sysfs doesn't show them.
+    Absent,
+    /// perf_event_open(2) refused.
+    Refused(io::Error),
+    /// It was attached, and did not see a call.
+    Silent,
+}
+
+/// Attaches a kprobe for a moment.
+pub(crate) fn try_one(root: &Path) -> Result<(), Broken> {
+    let kind = fs::read_to_string(root.join(TYPE)).ok().and_then(|text| text.trim().parse().ok());
+    let mut counter = open(kind.ok_or(Broken::Absent)?).map_err(Broken::Refused)?;
+    // SAFETY: takes no arguments. Not libc's function, which may remember an answer.
+    unsafe { libc::syscall(CALLED) };
+    let mut hits = [0; 8];
+    counter.read_exact(&mut hits).map_err(Broken::Refused)?;
+    if u64::from_ne_bytes(hits) == 0 { Err(Broken::Silent) } else { Ok(()) }
+}
+
+/// A counter of this thread's calls of the function.
+fn open(kind: u32) -> io::Result<File> {
+    // SAFETY: a C structure of integers, for which all-zero is valid.
+    let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
+    attr.type_ = kind;
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.__bindgen_anon_3.kprobe_func = FUNCTION.as_ptr() as u64;
+    // SAFETY: `attr` and the name that it points to outlive the call.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was made for us alone.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_them_is_told() {
+        assert!(matches!(try_one(Path::new("/no/such/root")), Err(Broken::Absent)));
+    }
+}
