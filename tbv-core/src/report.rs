@@ -1,6 +1,11 @@
 //! The report: the stable form of a result, written and read as JSON.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _},
+    path::Path,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,10 +218,19 @@ impl Report {
         self.filters.push(format!("--top {n}"));
     }
 
-    /// Reads a report file, and says what is wrong with one that can't be used.
+    /// Reads a report file, `-` for standard input, and says what is wrong with one that can't be used.
     pub fn read(path: &Path) -> Result<Self> {
         let fail = |reason: String| Error::Report { path: path.display().to_string(), reason };
-        let text = fs::read(path).map_err(|e| fail(e.to_string()))?;
+        let mut text = Vec::new();
+        let read = if path == Path::new("-") {
+            io::stdin().read_to_end(&mut text).map(drop)
+        } else {
+            fs::read(path).map(|read| text = read)
+        };
+        read.map_err(|e| fail(e.to_string()))?;
+        if text.is_empty() {
+            return Err(fail("the file is empty".to_owned()));
+        }
         Self::parse(&text).map_err(fail)
     }
 

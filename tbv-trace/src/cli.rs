@@ -138,7 +138,7 @@ pub(crate) struct EventsArgs {
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) show: ShowArgs,
-    /// The report
+    /// The report; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

@@ -17,6 +17,8 @@ mod doctor;
 mod events;
 mod exit;
 mod generated;
+#[cfg(test)]
+mod golden;
 mod measure;
 mod output;
 mod session;

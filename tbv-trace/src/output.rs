@@ -127,27 +127,32 @@ impl Reports {
         if let Some(untouched) = self.untouched.take() {
             self.to = Box::new(untouched.begin()?);
         }
-        let mut report = report.clone();
-        if self.show.failed {
-            report.keep_failed();
+        let first = self.written == 0;
+        if !first && self.show.format == Format::Text {
+            writeln!(self.to)?;
         }
-        if let Some(n) = self.show.top {
-            report.keep_top(n);
-        }
-        match self.show.format {
-            Format::Text => {
-                let text = text::render(&report, self.show.iterations);
-                let gap = if self.written == 0 { "" } else { "\n" };
-                write!(self.to, "{gap}{text}")?;
-            }
-            Format::Json => writeln!(self.to, "{}", report.to_json()?)?,
-            Format::Jsonl => writeln!(self.to, "{}", serde_json::to_string(&report)?)?,
-            Format::Csv => table::write(&report, self.written == 0, &mut self.to)?,
-        }
+        self.to.write_all(&render(report, &self.show, first)?)?;
         self.to.flush()?;
         self.written += 1;
         Ok(())
     }
+}
+
+/// A report less what was not asked for, in the form asked for; the `first` one of a file may have a head.
+pub(crate) fn render(report: &Report, show: &ShowArgs, first: bool) -> Result<Vec<u8>> {
+    let mut report = report.clone();
+    if show.failed {
+        report.keep_failed();
+    }
+    if let Some(n) = show.top {
+        report.keep_top(n);
+    }
+    Ok(match show.format {
+        Format::Text => text::render(&report, show.iterations).into_bytes(),
+        Format::Json => (report.to_json()? + "\n").into_bytes(),
+        Format::Jsonl => (serde_json::to_string(&report)? + "\n").into_bytes(),
+        Format::Csv => table::render(&report, first)?,
+    })
 }
 
 /// Whether what was written had a reader; a reader that went away is no error.

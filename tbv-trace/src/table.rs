@@ -1,8 +1,6 @@
 //! A report as comma-separated values.
 
-use std::io::Write;
-
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use tbv_core::{Report, report::Call};
 
 /// Names of the columns. Times are in nanoseconds; `kind` is `call`, or `loss` for a row whose `op`
@@ -12,25 +10,23 @@ const COLUMNS: [&str; 20] = [
     "count", "errors", "errnos", "min_ns", "mean_ns", "max_ns", "p50_ns", "p99_ns", "p99_9_ns",
 ];
 
-/// Writes the rows of one report, under the names of the columns if it is the first.
-pub(crate) fn write(report: &Report, first: bool, to: &mut dyn Write) -> Result<()> {
-    let mut csv = csv::Writer::from_writer(to);
-    let mut write = |row: [String; 20]| csv.write_record(row).map_err(unwrapped);
+/// The rows of one report, under the names of the columns if it is the first.
+pub(crate) fn render(report: &Report, first: bool) -> Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
     if first {
-        write(COLUMNS.map(str::to_owned))?;
+        csv.write_record(COLUMNS)?;
     }
     let when = when(report);
     for call in &report.calls {
-        write(row(call, &when))?;
+        csv.write_record(row(call, &when))?;
     }
     for (name, count) in report.loss.parts() {
         let mut row: [String; 20] = Default::default();
         row[..4].clone_from_slice(&["loss".to_owned(), when[0].clone(), when[1].clone(), when[2].clone()]);
         (row[10], row[11]) = (name.to_owned(), count.to_string());
-        write(row)?;
+        csv.write_record(row)?;
     }
-    csv.flush().context("writing CSV")?;
-    Ok(())
+    csv.into_inner().map_err(|error| anyhow::anyhow!("writing CSV: {error}"))
 }
 
 /// Number of the interval (`total` for the whole time), its begin and end.
@@ -68,12 +64,4 @@ fn row(call: &Call, when: &[String; 3]) -> [String; 20] {
         number(latency.and_then(|l| l.p99)),
         number(latency.and_then(|l| l.p99_9)),
     ]
-}
-
-/// The error of the file beneath, so that a closed pipe is seen to be one.
-fn unwrapped(error: csv::Error) -> anyhow::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error.into(),
-        other => anyhow::anyhow!("writing CSV: {other:?}"),
-    }
 }

@@ -13,6 +13,7 @@ pub mod perftest;
 pub mod report;
 pub mod rxe;
 pub mod scale;
+pub mod schema;
 pub mod strace;
 pub mod strace_line;
 pub mod usb4;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::calls::{Call, Counts};
+use crate::schema::{self, Schema};
 use crate::command::{self, Output};
 use crate::{rxe, usb4};
 
@@ -24,6 +25,7 @@ impl Report {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let json: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
         ensure!(json["schema_version"] == 1, "schema_version is {}", json["schema_version"]);
+        schema::check(Schema::Report, &json)?;
         let devices_known = json["environment"]["devices_known"] == true;
         let mut calls = Counts::new();
         for row in json["calls"].as_array().context("no calls")? {

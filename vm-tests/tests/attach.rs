@@ -11,6 +11,7 @@ use serde_json::Value;
 use vm_tests::calls::{self, Call, Counts};
 use vm_tests::command::{self, Running};
 use vm_tests::report::Report;
+use vm_tests::schema::{self, Schema};
 use vm_tests::{kernel, perftest, rxe, scale, strace};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
@@ -336,6 +337,10 @@ impl Streamed {
         for (number, line) in text.lines().enumerate() {
             let line: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
             ensure!(streamed.end.is_null(), "a line after the end: {line}");
+            // Of some hundred thousand, every tenth is enough.
+            if number % 10 == 0 || line["event"] != "call" {
+                schema::check(Schema::Events, &line)?;
+            }
             match line["event"].as_str() {
                 Some("begin") if number == 0 => {}
                 Some("call") => streamed.calls.push(line),
