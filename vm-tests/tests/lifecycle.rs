@@ -216,6 +216,11 @@ fn hooks_that_do_not_fire_are_refused_and_their_end_is_a_loss() -> Result<()> {
             output.success()?;
             ensure!(report.hook() != *hook, "{hook} was used");
             ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
+            // On again, it works again. It also clears up: the kernel forgets that what was detached while the
+            // tracer was off is gone, and warns about it when it next has nothing attached.
+            let (again, _) =
+                report::run(&["--hook", hook, "--strict"], &[RAW, "--cases", "query-port"], LIMIT)?;
+            ensure!(calls::of(&again.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", again.calls);
         }
     }
     Ok(())
