@@ -146,8 +146,8 @@ pub struct Row {
     pub count: u64,
     /// Those of them that returned an error.
     pub errors: u64,
-    /// Calls whose latency is known (all, unless the clock went backwards).
-    pub timed: u64,
+    /// Calls whose latency is not known: the clock went backwards.
+    pub untimed: u64,
     /// Sum of the known latencies.
     pub sum: u64,
     /// Smallest latency; `u64::MAX` while none is known.
@@ -163,7 +163,7 @@ pub struct Row {
 impl Row {
     /// A row without calls that fills histogram `slot`.
     pub const fn new(slot: u32) -> Self {
-        Row { count: 0, errors: 0, timed: 0, sum: 0, min: u64::MAX, max: 0, slot, reserved: 0 }
+        Row { count: 0, errors: 0, untimed: 0, sum: 0, min: u64::MAX, max: 0, slot, reserved: 0 }
     }
 }
 

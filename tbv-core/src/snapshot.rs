@@ -128,7 +128,13 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside) -> Result<Snapshot> {
             count: row.count,
             errors: row.errors,
             errnos: errnos.remove(&key).unwrap_or_default(),
-            latency: Distribution { count: row.timed, sum: row.sum, min: row.min, max: row.max, buckets },
+            latency: Distribution {
+                count: row.count.saturating_sub(row.untimed),
+                sum: row.sum,
+                min: row.min,
+                max: row.max,
+                buckets,
+            },
         });
     }
     rows.sort_by_key(|row| row.key);

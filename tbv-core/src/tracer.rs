@@ -51,6 +51,9 @@ pub struct Options {
     pub filter: Filter,
     /// Also stream single calls, see [`Tracer::events`].
     pub stream: Option<StreamOptions>,
+    /// Take calls on character devices of this major number for uverbs calls: to measure what tracing costs where
+    /// there is no RDMA.
+    pub instead_of_uverbs: Option<u32>,
     /// Let the programs log, see [`Tracer::program_log`]. Costs time at every new process.
     pub log: bool,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
@@ -86,9 +89,11 @@ impl Tracer {
     /// Attaches; counting starts when this returns.
     pub fn start(options: &Options) -> Result<Self> {
         let root = Path::new("/");
-        match Uverbs::find(root) {
-            Uverbs::Loaded => {}
-            other => return Err(Error::NoUverbs(other)),
+        if options.instead_of_uverbs.is_none() {
+            match Uverbs::find(root) {
+                Uverbs::Loaded => {}
+                other => return Err(Error::NoUverbs(other)),
+            }
         }
         allowed(root)?;
         let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
@@ -273,7 +278,7 @@ impl Loaded {
             .map_err(|e| Error::Load(reason(&e)))?;
         let btf = Btf::vmlinux().ok();
         let mut config = Config {
-            majors: devices::majors(root),
+            majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
             user_end: offsets::user_end(root),
             stream: match options.stream {
                 None => Stream::Off,

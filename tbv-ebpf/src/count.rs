@@ -100,39 +100,49 @@ fn next(what: u32) -> Option<u64> {
     Some(unsafe { atomic::take_next(counter) })
 }
 
-/// Whether the current thread is in a call that was seen to begin.
-#[inline(always)]
-pub fn in_call() -> bool {
-    let tid = bpf_get_current_pid_tgid() as u32;
-    // SAFETY: a live map value that only this thread writes.
-    THREADS.get_ptr(tid).is_some_and(|thread| unsafe { (*thread).start } != 0)
-}
-
 /// The current thread's call returns `ret`; `again` reads the request once more, for one
 /// whose memory was not there at entry.
 #[inline(always)]
 pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
+    if !leave_if_entered(config, ret, again) {
+        unmatched(config, (bpf_get_current_pid_tgid() >> 32) as u32);
+    }
+}
+
+/// The same where others' calls return too: whether one was seen to begin.
+#[inline(always)]
+pub fn leave_if_entered(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) -> bool {
     // SAFETY: takes no arguments. First, so that our own work is not in the latency.
     let now = unsafe { bpf_ktime_get_ns() };
-    let id = bpf_get_current_pid_tgid();
-    let Some(thread) = THREADS.get_ptr_mut(id as u32) else {
-        unmatched(config, (id >> 32) as u32);
-        return;
-    };
+    let tid = bpf_get_current_pid_tgid() as u32;
+    let Some(thread) = THREADS.get_ptr_mut(tid) else { return false };
     // SAFETY: a live map value that only this thread writes.
     let thread = unsafe { &mut *thread };
     let start = thread.start;
-    thread.start = 0;
     if start == 0 {
-        unmatched(config, (id >> 32) as u32);
-        return;
+        return false;
     }
+    thread.start = 0;
+    returned(config, thread, Interval { tid, start, now }, ret, again);
+    true
+}
+
+/// A call of thread `tid`, by the clock.
+struct Interval {
+    tid: u32,
+    start: u64,
+    now: u64,
+}
+
+#[inline(always)]
+fn returned(config: &Config, thread: &Thread, when: Interval, ret: i64, again: impl Fn(&Thread) -> Op) {
+    let Interval { tid, start, now } = when;
     let op = if decode::unreadable(thread.op) { again(thread) } else { thread.op };
     let errno = if (-MAX_ERRNO..0).contains(&ret) { -ret as u32 } else { 0 };
     if config.stream == Stream::All as u32 || (config.stream == Stream::Failed as u32 && errno != 0) {
         let latency = if now < start { u64::MAX } else { now - start };
         let (process, device, handle) = (thread.process, thread.device, thread.handle);
-        stream(Event { time: start, latency, op: op.0, handle, process, tid: id as u32, device, errno });
+        stream(Event { time: start, latency, op: op.0, handle, process, tid, device, errno });
     }
     let key = RowKey { process: thread.process, device: thread.device, op };
     let Some(row) = row(&key) else {
@@ -147,6 +157,7 @@ pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
             count_errno(key, errno);
         }
         if now < start {
+            atomic::add(&raw mut (*row).untimed, 1);
             lost(Loss::BackwardClock);
             return;
         }
@@ -184,7 +195,6 @@ fn unmatched(config: &Config, tgid: u32) {
 unsafe fn time(row: *mut Row, ns: u64) {
     // SAFETY: the caller's promise.
     unsafe {
-        atomic::add(&raw mut (*row).timed, 1);
         atomic::add(&raw mut (*row).sum, ns);
         atomic::extreme(&raw mut (*row).min, ns, |new, old| new < old);
         atomic::extreme(&raw mut (*row).max, ns, |new, old| new > old);

@@ -32,6 +32,16 @@ struct Attr {
     data: u64,
 }
 
+/// Attributes that are read with the header.
+const FIRST_ATTRS: usize = 4;
+
+/// The beginning of a request.
+#[repr(C)]
+struct Begin {
+    header: Header,
+    attrs: [Attr; FIRST_ATTRS],
+}
+
 const HEADER: u64 = size_of::<Header>() as u64;
 
 /// `struct ib_uverbs_cmd_hdr`.
@@ -49,6 +59,29 @@ pub fn ioctl(number: u32, address: u64) -> Op {
     if number != RDMA_VERBS_IOCTL {
         return Op::other_ioctl(number);
     }
+    // What libibverbs sends is mostly this short. A request that ends with its page may not be readable so far.
+    // SAFETY: the helper checks the address.
+    let Ok(begin) = (unsafe { bpf_probe_read_user(address as *const Begin) }) else {
+        return one_by_one(address);
+    };
+    let header = &begin.header;
+    if header.object != OBJECT_DEVICE || header.method != METHOD_INVOKE_WRITE {
+        return Op::method(header.driver, header.object, header.method);
+    }
+    for (i, attr) in begin.attrs.iter().enumerate() {
+        if i < header.num_attrs as usize && attr.id == ATTR_WRITE_CMD {
+            return command(attr);
+        }
+    }
+    if header.num_attrs as usize <= FIRST_ATTRS {
+        return Op::undecoded(Entry::InvokeWriteUnknown);
+    }
+    one_by_one(address)
+}
+
+/// The operation of a request that is long or partly unreadable.
+#[inline(always)]
+fn one_by_one(address: u64) -> Op {
     // SAFETY: the helper checks the address.
     let Ok(header) = (unsafe { bpf_probe_read_user(address as *const Header) }) else {
         return Op::undecoded(Entry::IoctlUnreadable);
@@ -56,19 +89,10 @@ pub fn ioctl(number: u32, address: u64) -> Op {
     if header.object != OBJECT_DEVICE || header.method != METHOD_INVOKE_WRITE {
         return Op::method(header.driver, header.object, header.method);
     }
-    let attrs = address + HEADER;
-    for i in 0..MAX_ATTRS {
-        if i >= header.num_attrs as usize {
-            break;
-        }
-        // SAFETY: the helper checks the address.
-        let attr = unsafe { bpf_probe_read_user((attrs as *const Attr).wrapping_add(i)) };
-        let Ok(attr) = attr else { break };
-        if attr.id == ATTR_WRITE_CMD {
-            return command(&attr);
-        }
+    match attribute_of(address, &header, ATTR_WRITE_CMD) {
+        Some(attr) => command(&attr),
+        None => Op::undecoded(Entry::InvokeWriteUnknown),
     }
-    Op::undecoded(Entry::InvokeWriteUnknown)
 }
 
 /// Up to eight bytes stand in the attribute itself, more behind its pointer.
@@ -149,6 +173,11 @@ fn word(address: u64) -> Option<u32> {
 fn attribute(address: u64, id: u16) -> Option<Attr> {
     // SAFETY: the helper checks the address.
     let header = unsafe { bpf_probe_read_user(address as *const Header) }.ok()?;
+    attribute_of(address, &header, id)
+}
+
+#[inline(always)]
+fn attribute_of(address: u64, header: &Header, id: u16) -> Option<Attr> {
     for i in 0..MAX_ATTRS {
         if i >= header.num_attrs as usize {
             break;

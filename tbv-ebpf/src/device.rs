@@ -58,6 +58,25 @@ impl Uverbs {
     }
 }
 
+/// `struct fdtable`: its first members lie side by side, so that one read gets both.
+#[repr(C)]
+struct Fdtable {
+    max_fds: u32,
+    padding: u32,
+    fd: u64,
+}
+
+impl Fdtable {
+    #[inline(always)]
+    fn read(config: &Config, fdt: u64) -> Option<Self> {
+        if config.fdtable_fd == config.fdtable_max_fds + 8 {
+            return read(fdt, config.fdtable_max_fds);
+        }
+        let (max_fds, fd) = (read(fdt, config.fdtable_max_fds)?, read(fdt, config.fdtable_fd)?);
+        Some(Fdtable { max_fds, padding: 0, fd })
+    }
+}
+
 /// What the calling thread's `fd` is open on, if that is an uverbs device file.
 #[inline(always)]
 pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<Uverbs> {
@@ -65,11 +84,11 @@ pub fn of_uverbs_fd(config: &Config, fd: u32) -> Option<Uverbs> {
     let task = unsafe { bpf_get_current_task() };
     let files: u64 = read(task, config.task_files)?;
     let fdt: u64 = read(files, config.files_fdt)?;
-    let max: u32 = read(fdt, config.fdtable_max_fds)?;
-    if fd >= max {
+    let table = Fdtable::read(config, fdt)?;
+    if fd >= table.max_fds {
         return None;
     }
-    let array: u64 = read(fdt, config.fdtable_fd)?;
+    let array = table.fd;
     let file: u64 = read(array + fd as u64 * 8, 0)?;
     if file == 0 {
         return None;

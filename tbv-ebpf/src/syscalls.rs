@@ -4,6 +4,8 @@
 //!
 //! Not seen here: 32-bit programs on a 64-bit kernel, writev(2) and io_uring.
 
+use core::mem::offset_of;
+
 use aya_ebpf::{
     bindings::pt_regs,
     helpers::bpf_probe_read_kernel,
@@ -42,7 +44,7 @@ fn answered_by_vfs(number: u32) -> bool {
 }
 
 #[inline(always)]
-fn enter_ioctl(regs: &pt_regs) {
+fn enter_ioctl(regs: &Arguments) {
     let Some(config) = config() else { return };
     let number = regs.rsi as u32;
     let Some(file) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
@@ -52,7 +54,7 @@ fn enter_ioctl(regs: &pt_regs) {
 }
 
 #[inline(always)]
-fn enter_write(regs: &pt_regs) {
+fn enter_write(regs: &Arguments) {
     let Some(config) = config() else { return };
     let Some(file) = device::of_uverbs_fd(config, regs.rdi as u32) else { return };
     let (address, size) = (regs.rsi, regs.rdx);
@@ -67,9 +69,8 @@ fn enter_write(regs: &pt_regs) {
 /// Only calls that entered as uverbs calls are in the thread map in a call.
 #[inline(always)]
 fn leave(ret: i64) {
-    let Some(config) = config() else { return };
-    if count::in_call() {
-        count::leave(config, ret, again);
+    if let Some(config) = config() {
+        count::leave_if_entered(config, ret, again);
     }
 }
 
@@ -82,10 +83,24 @@ fn again(thread: &Thread) -> Op {
     }
 }
 
+/// The first three arguments of a system call, which lie side by side in `struct pt_regs`, the third one first.
+#[repr(C)]
+struct Arguments {
+    rdx: u64,
+    rsi: u64,
+    rdi: u64,
+}
+
+const _: () = {
+    assert!(offset_of!(pt_regs, rsi) == offset_of!(pt_regs, rdx) + 8);
+    assert!(offset_of!(pt_regs, rdi) == offset_of!(pt_regs, rdx) + 16);
+};
+
 #[inline(always)]
-fn regs(pointer: u64) -> Option<pt_regs> {
+fn regs(pointer: u64) -> Option<Arguments> {
+    let first = pointer + offset_of!(pt_regs, rdx) as u64;
     // SAFETY: the helper checks the address.
-    unsafe { bpf_probe_read_kernel(pointer as *const pt_regs) }.ok()
+    unsafe { bpf_probe_read_kernel(first as *const Arguments) }.ok()
 }
 
 /// `__x64_sys_ioctl(const struct pt_regs *)`.

@@ -197,32 +197,29 @@ fn hooks_that_do_not_fire_are_refused_and_their_end_is_a_loss() -> Result<()> {
     const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
     const KPROBES: &str = "/sys/kernel/debug/kprobes/enabled";
     for (switch, hooks) in [(FTRACE, &HOOKS[..3]), (KPROBES, &HOOKS[1..2])] {
-        for hook in hooks {
-            let script = format!("echo 0 > {switch}; {RAW} --cases query-port >/dev/null");
-            let path = report_file();
-            let file = path.to_string_lossy();
-            let words =
-                ["tbv-trace", "run", "--hook", hook, "-f", "json", "-o", &file, "--", "sh", "-c", &script];
-            let begun = command::run(&words, LIMIT);
-            // Off from before: refused by name, and another hook is used if none was asked for.
-            let refused = command::run(&["tbv-trace", "run", "--hook", hook, "--", "true"], LIMIT);
-            let other = report::run(&["--strict"], &[RAW, "--cases", "query-port"], LIMIT);
-            std::fs::write(switch, "1")?;
-            begun?.success()?;
-            ensure!(Report::read(&path)?.json["loss"]["hook_off"] == 1, "{hook}, {switch}");
-            let refused = refused?;
-            ensure!(refused.code() == 3 && refused.stderr.contains("switched off"), "{refused:?}");
-            let (report, output) = other?;
-            output.success()?;
-            ensure!(report.hook() != *hook, "{hook} was used");
-            ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
-            // On again, it works again. It also clears up: the kernel forgets that what was detached while the
-            // tracer was off is gone, and warns about it when it next has nothing attached.
-            let (again, _) =
-                report::run(&["--hook", hook, "--strict"], &[RAW, "--cases", "query-port"], LIMIT)?;
-            ensure!(calls::of(&again.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", again.calls);
+        std::fs::write(switch, "0")?;
+        // Refused by name, and another hook is used if none was asked for.
+        let refused: Result<Vec<_>> = hooks
+            .iter()
+            .map(|hook| command::run(&["tbv-trace", "run", "--hook", hook, "--", "true"], LIMIT))
+            .collect();
+        let other = report::run(&["--strict"], &[RAW, "--cases", "query-port"], LIMIT);
+        std::fs::write(switch, "1")?;
+        for refused in refused? {
+            ensure!(refused.code() == 3 && refused.stderr.contains("switched off"), "{switch}: {refused:?}");
         }
+        let (report, output) = other?;
+        output.success()?;
+        ensure!(!hooks.contains(&report.hook()), "{} was used", report.hook());
+        ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
     }
+    // Switched off on the way. Not tried with ftrace: the kernel itself warns when that is off and a probe goes.
+    let script = format!("echo 0 > {KPROBES}; {RAW} --cases query-port >/dev/null");
+    let run = report::run(&["--hook", "kprobe"], &["sh", "-c", &script], LIMIT);
+    std::fs::write(KPROBES, "1")?;
+    let (report, output) = run?;
+    output.success()?;
+    ensure!(report.json["loss"]["hook_off"] == 1, "{}", report.json["loss"]);
     Ok(())
 }
 

@@ -26,8 +26,12 @@ fn folder(kernel: &Kernel) -> PathBuf {
 /// Builds what is stale, with W=1. A warning is an error.
 pub(crate) fn build(kernel: &Kernel) -> Result<()> {
     let folder = folder(kernel);
+    let mut stale = !module(kernel).is_file();
     for name in SOURCES {
-        copy(&paths::root().join(name), &folder.join(name))?;
+        stale |= copy(&paths::root().join(name), &folder.join(name))?;
+    }
+    if stale {
+        eprintln!("build: building the kernel module for Linux {}", kernel.version);
     }
     let mut make = make(kernel, &[]);
     let said = make.output().with_context(|| format!("cannot start `{}`", process::shown(&make)))?;
@@ -46,7 +50,9 @@ pub(crate) fn make(kernel: &Kernel, targets: &[&str]) -> Command {
 }
 
 /// Copies C sources and build files that differ, so that make sees only real changes.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Returns whether any did.
+fn copy(from: &Path, to: &Path) -> Result<bool> {
+    let mut any = false;
     fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
         let path = entry?.path();
@@ -58,12 +64,35 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let (new, target) = (fs::read(&path)?, to.join(name));
         if fs::read(&target).ok().as_ref() != Some(&new) {
             fs::write(&target, new).with_context(|| format!("cannot write {}", target.display()))?;
+            any = true;
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// Whether a build in the source folder made the file.
 pub(crate) fn made(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".mod.c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_copied_when_they_differ() {
+        let place = std::env::temp_dir().join(format!("tbv-kmod-copy-{}", std::process::id()));
+        let (from, to) = (place.join("from"), place.join("to"));
+        fs::create_dir_all(&from).unwrap();
+        for name in ["a.c", "a.mod.c", "a.o", "Kbuild"] {
+            fs::write(from.join(name), "1").unwrap();
+        }
+        assert!(copy(&from, &to).unwrap());
+        assert!(!copy(&from, &to).unwrap());
+        fs::write(from.join("a.c"), "2").unwrap();
+        assert!(copy(&from, &to).unwrap());
+        assert_eq!(fs::read(to.join("a.c")).unwrap(), b"2");
+        assert!(to.join("Kbuild").is_file() && !to.join("a.mod.c").exists() && !to.join("a.o").exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
 }

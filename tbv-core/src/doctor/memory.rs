@@ -6,9 +6,12 @@ use tbv_common::{
 };
 
 use super::Check;
+use crate::events::RING_DEFAULT;
 
-/// Bytes that the kernel adds to an entry of a hash map, about.
-const HASH_OVERHEAD: usize = 56;
+/// Bytes that the kernel adds to an entry of a hash map: a head of 48, a bucket of 16, and rounding.
+const HASH_OVERHEAD: usize = 72;
+/// The log of the programs, whether `-v` is given or not.
+const LOG: usize = 128 << 10;
 
 /// Most that the maps can take. Histograms are taken at once, the rest as it is used.
 pub(super) fn check() -> Check {
@@ -19,9 +22,16 @@ pub(super) fn check() -> Check {
         + hash(MAX_THREADS, 4, size_of::<Thread>())
         + hash(MAX_PROCESSES, 4, size_of::<Process>())
         + hash(MAX_PROCESSES, 4, 4)
-        + hash(MAX_TARGETS, 4, 1)
+        + 2 * hash(MAX_TARGETS, 4, 1)
         + hash(MAX_CQS, size_of::<CqKey>(), size_of::<Cq>())
-        + hash(MAX_WORK, size_of::<WorkKey>(), size_of::<Work>());
+        + hash(MAX_WORK, size_of::<WorkKey>(), size_of::<Work>())
+        + LOG;
     let mib = |bytes: usize| bytes.div_ceil(1 << 20);
-    Check::ok("memory", format!("{} MiB at once, at most {} MiB", mib(histograms), mib(histograms + rest)))
+    let found = format!(
+        "{} MiB at once, at most {} MiB; `events` has its ring buffer besides, {} MiB unless told otherwise",
+        mib(histograms),
+        mib(histograms + rest),
+        mib(RING_DEFAULT as usize)
+    );
+    Check::ok("memory", found)
 }

@@ -21,7 +21,7 @@ pub(crate) fn install(version: Option<&str>) -> Result<Kernel> {
             return Ok(kernel);
         }
     }
-    say("kernel: looking up the newest one in the Debian archive");
+    say(&format!("kernel: looking up {} in the Debian archive", version.unwrap_or("the newest one")));
     let apt = PrivateApt::refresh()?;
     let available: Vec<String> = apt
         .names(&format!("linux-image-{}", version.unwrap_or(SERIES)))?

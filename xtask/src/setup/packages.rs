@@ -26,7 +26,11 @@ const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
     ),
     ("static checks of the kernel module", &["sparse", "perl"], &["sparse", "perl"]),
     ("building the debug kernel of `test --full`", &["bison", "flex", "bc"], &["bison", "flex", "bc"]),
-    ("tracers to compare with", &["strace", "bpftool", "bpftrace"], &["strace", "bpftool", "bpftrace"]),
+    (
+        "tracers to compare with",
+        &["strace", "bpftool", "bpftrace", "linux-perf"],
+        &["strace", "bpftool", "bpftrace", "perf"],
+    ),
     ("tests of terminal programs", &["tmux"], &["tmux"]),
 ];
 

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
 mod doubles;
+mod help;
 pub(crate) mod kmod_static;
 mod results;
 mod suites;
@@ -22,19 +23,10 @@ use self::{
 };
 use crate::{kernels, kmod, paths, process, setup};
 
-const HELP: &str =
-    "The run says first what its tier leaves out. --full leaves out nothing and writes its summary to
-docs/results/test-full.md.
-
-Examples:
-  cargo xtask test
-  cargo xtask test --filter equality
-  cargo xtask test --full";
-
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help::text())]
 pub(crate) struct Args {
-    /// Every number of the issues, instead of the quick tier
+    /// Run every suite, instead of the quick tier
     #[arg(long)]
     full: bool,
     /// Guests at a time [default: one per processor, at most 4]
@@ -198,9 +190,10 @@ fn perform_quietly(suite: &Suite, mut command: Command) -> Result<Outcome> {
 
 /// Builds the tests that run in guests; their names and files.
 fn build_guest_tests() -> Result<Vec<(String, String)>> {
-    crate::build::workspace(false)?;
+    crate::build::workspace(false, false)?;
     doubles::build()?;
     kmod::build(&kernels::choose(None)?)?;
+    eprintln!("build: building the tests that run in guests");
     let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
     let mut found = Vec::new();

@@ -190,6 +190,7 @@ mod tests {
             "local,id=root,path=/,multidevs=remap,security_model=none,readonly=on",
             "local,id=share0,path=/out,multidevs=remap,security_model=none -device",
             "thread=single",
+            "-cpu max,cx16=off ",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
