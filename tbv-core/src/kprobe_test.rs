@@ -15,6 +15,10 @@ const TYPE: &str = "sys/bus/event_source/devices/kprobe/type";
 /// A function of the kernel that nobody calls but who wants to, and the system call that does.
 const FUNCTION: &std::ffi::CStr = c"__x64_sys_getppid";
 const CALLED: libc::c_long = libc::SYS_getppid;
+/// Where in it, in the order tried: behind the call that belongs to the function tracer, with endbr64 before it and
+/// without. There a kprobe does without the tracer, which may be in a bad state (see `obstacles`) that the trial
+/// would make worse. Its begin is the last resort.
+const OFFSETS: [u64; 3] = [9, 5, 0];
 /// `PERF_FLAG_FD_CLOEXEC` (linux/perf_event.h).
 const CLOEXEC: libc::c_ulong = 8;
 
@@ -32,7 +36,14 @@ pub(crate) enum Broken {
 /// Attaches a kprobe for a moment.
 pub(crate) fn try_one(root: &Path) -> Result<(), Broken> {
     let kind = fs::read_to_string(root.join(TYPE)).ok().and_then(|text| text.trim().parse().ok());
-    let mut counter = open(kind.ok_or(Broken::Absent)?).map_err(Broken::Refused)?;
+    let kind = kind.ok_or(Broken::Absent)?;
+    let mut counter = OFFSETS
+        .into_iter()
+        .map(|offset| open(kind, offset))
+        // What the kernel says of an offset inside of an instruction.
+        .find(|opened| !opened.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EILSEQ)))
+        .unwrap_or_else(|| Err(io::Error::from_raw_os_error(libc::EILSEQ)))
+        .map_err(Broken::Refused)?;
     // SAFETY: takes no arguments. Not libc's function, which may remember an answer.
     unsafe { libc::syscall(CALLED) };
     let mut hits = [0; 8];
@@ -40,13 +51,14 @@ pub(crate) fn try_one(root: &Path) -> Result<(), Broken> {
     if u64::from_ne_bytes(hits) == 0 { Err(Broken::Silent) } else { Ok(()) }
 }
 
-/// A counter of this thread's calls of the function.
-fn open(kind: u32) -> io::Result<File> {
+/// A counter of how often this thread passes that offset.
+fn open(kind: u32, offset: u64) -> io::Result<File> {
     // SAFETY: a C structure of integers, for which all-zero is valid.
     let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
     attr.type_ = kind;
     attr.size = size_of::<perf_event_attr>() as u32;
     attr.__bindgen_anon_3.kprobe_func = FUNCTION.as_ptr() as u64;
+    attr.__bindgen_anon_4.probe_offset = offset;
     // SAFETY: `attr` and the name that it points to outlive the call.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, CLOEXEC) };
     if fd < 0 {
