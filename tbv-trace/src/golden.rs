@@ -44,7 +44,10 @@ fn reports() {
     part.exit_status = None;
     same("report.txt", &shown(&whole, Format::Text, |_| {}));
     same("report-iterations.txt", &shown(&whole, Format::Text, |show| show.iterations = Some(1000)));
-    same("report-failed-top.txt", &shown(&whole, Format::Text, |show| (show.failed, show.top) = (true, Some(1))));
+    same(
+        "report-failed-top.txt",
+        &shown(&whole, Format::Text, |show| (show.failed, show.top) = (true, Some(1))),
+    );
     same("report.json", &shown(&whole, Format::Json, |_| {}));
     same("report.jsonl", &shown(&whole, Format::Jsonl, |_| {}));
     same("report.csv", &shown(&whole, Format::Csv, |_| {}));
@@ -112,7 +115,10 @@ fn json_is_what_the_schemas_say() {
         let value: serde_json::Value = serde_json::from_str(text).unwrap();
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?} in {text}");
-        assert!(!validator.is_valid(&serde_json::json!({"schema_version": "one"})), "a schema that takes anything");
+        assert!(
+            !validator.is_valid(&serde_json::json!({"schema_version": "one"})),
+            "a schema that takes anything"
+        );
     };
     let golden = |name| fs::read_to_string(file(name)).unwrap();
     valid(Report::json_schema(), &golden("report.json"));

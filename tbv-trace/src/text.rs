@@ -36,7 +36,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     if !report.command.is_empty() {
-        let words: Vec<String> = report.command.iter().map(|w| printable(w)).collect();
+        let words: Vec<String> = report.command.iter().map(|word| printable(&quoted(word))).collect();
         writeln!(out, "command  {}", shortened(&words.join(" ")))?;
     }
     write!(out, "where    kernel {}, hook {}", printable(&e.kernel), printable(&e.hook))?;
@@ -223,11 +223,8 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
     if let Some(n) = iterations {
         write!(out, ", {:.2} calls per iteration", total as f64 / n as f64)?;
     }
-    writeln!(
-        out,
-        "\nlatency  inside the call; min and max exact, percentiles ±{:.1} %",
-        RELATIVE_ERROR * 100.0
-    )?;
+    let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
+    writeln!(out, "\nlatency  inside the call; {exact} ±{:.1} %", RELATIVE_ERROR * 100.0)?;
     writeln!(out, "{}", losses(&report.loss))
 }
 
@@ -359,6 +356,15 @@ fn digits(value: f64) -> usize {
     }
 }
 
+/// A word as a shell takes it back.
+fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', "'\\\\''")).into()
+}
+
 /// The beginning of a command that is long, such as a whole script; the JSON form has all of it.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 100;
@@ -392,6 +398,14 @@ mod tests {
     fn durations_have_a_unit() {
         let shown = [0, 999, 1_000, 15_540, 123_456, 2_500_000, 75_000_000_000].map(duration);
         assert_eq!(shown, ["0 ns", "999 ns", "1.00 µs", "15.5 µs", "123 µs", "2.50 ms", "75.0 s"]);
+    }
+
+    #[test]
+    fn words_can_be_given_to_a_shell() {
+        assert_eq!(
+            ["-n", "a b", "", "kill $$", "it's"].map(quoted),
+            ["-n", "'a b'", "''", "'kill $$'", "'it'\\\\''s'"]
+        );
     }
 
     #[test]

@@ -72,7 +72,8 @@ fn a_closed_pipe_is_no_error() {
 fn nothing_is_coloured() {
     for words in [vec!["--help"], vec!["report", GOLDEN], vec!["run", "--help"], vec!["doctor"]] {
         for variable in ["CLICOLOR_FORCE", "NO_COLOR"] {
-            let program = Command::new(env!("CARGO_BIN_EXE_tbv-trace")).args(&words).env(variable, "1").output();
+            let program =
+                Command::new(env!("CARGO_BIN_EXE_tbv-trace")).args(&words).env(variable, "1").output();
             let (stdout, stderr) = texts(&program.unwrap());
             let coloured = stdout.contains('\u{1b}') || stderr.contains('\u{1b}');
             assert!(!coloured || variable == "CLICOLOR_FORCE", "{words:?}");
@@ -86,7 +87,9 @@ fn nothing_is_coloured() {
 fn every_command_has_a_manual_page_and_completions() {
     let dir = temporary("man");
     assert!(run(&["man", "--dir", dir.to_str().unwrap()]).status.success());
-    for command in ["", "-run", "-attach", "-events", "-report", "-diff", "-schema", "-doctor", "-completions", "-man"] {
+    for command in
+        ["", "-run", "-attach", "-events", "-report", "-diff", "-schema", "-doctor", "-completions", "-man"]
+    {
         let page = fs::read_to_string(Path::new(&dir).join(format!("tbv-trace{command}.1"))).unwrap();
         for part in [".TH", ".SH NAME", ".SH SYNOPSIS", ".SH OVERHEAD", "ns"] {
             assert!(page.contains(part), "tbv-trace{command}.1 has no {part}");

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::calls::{Call, Counts};
-use crate::schema::{self, Schema};
 use crate::command::{self, Output};
+use crate::schema::{self, Schema};
 use crate::{rxe, usb4};
 
 /// A report as written by `tbv-trace run -f json`.

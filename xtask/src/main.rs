@@ -1,5 +1,6 @@
 //! Everything a person or CI types to work on tbv: `cargo xtask --help`.
 
+mod bench;
 mod build;
 mod demo;
 mod kernels;
@@ -41,6 +42,8 @@ enum Command {
     Demo(demo::Args),
     /// Run all checks and tests
     Test(test::Args),
+    /// Measure what tracing costs per call, beside other tracers
+    Bench(bench::Args),
     /// Run sparse and checkpatch over the kernel module
     CheckKmod,
     /// Print the folder of kernel headers that out-of-tree modules are built against
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let (result, failed) = match Cli::parse().command {
         Command::Setup(args) => (setup::run(&args), 1),
         Command::Build(args) => (build::run(&args), 1),
+        Command::Bench(args) => (bench::run(&args), 1),
         Command::CheckKmod => (test::kmod_static::run(), 1),
         Command::KernelDir(args) => (kernels::print_dir(&args), 1),
         Command::Test(args) => (test::run(&args), 1),
