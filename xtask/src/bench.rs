@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::quiet(process::command("cargo", build).current_dir(paths::root()))?;
     let program = paths::target().join("release/tbv-bench");
     let rounds = args.rounds.to_string();
-    let mut command = process::command(program, ["--rounds", &rounds]);
+    let mut command = process::command(&program.to_string_lossy(), ["--rounds", &rounds]);
     command.stderr(std::process::Stdio::inherit());
     let table = process::output(&mut command)?;
     print!("{table}");
