@@ -41,10 +41,11 @@ fn module(root: &Path) -> Option<u64> {
 }
 
 /// The hooks, best first. On a fully preemptible kernel fentry comes last: a thread that is preempted inside such a
-/// program keeps it from running for every other thread on that CPU, which is counted, but is much.
+/// program keeps it from running for every other thread on that CPU. kprobe is second: calls that are preempted use up
+/// the kernel's instances of a kretprobe. Both are counted, but are much.
 pub(crate) fn ranked(root: &Path) -> [Hook; 4] {
     if fully_preemptible(root) {
-        [Hook::Kprobe, Hook::RawSyscall, Hook::Fentry, Hook::SyscallFentry]
+        [Hook::RawSyscall, Hook::Kprobe, Hook::Fentry, Hook::SyscallFentry]
     } else {
         Hook::ALL
     }

@@ -108,6 +108,8 @@ impl Seen<'_> {
         };
         let mut result = self.result.split(' ');
         let (errno, cut) = match (result.next(), result.next()) {
+            // An errno that has no name: the process was killed while strace looked.
+            (Some("-1"), Some("(errno")) => (None, true),
             (Some("-1"), Some(errno)) => (Some(errno.to_owned()), false),
             (Some("?"), Some(errno)) if errno.starts_with('E') => (Some(errno.to_owned()), false),
             (Some("?"), _) => (None, true),
@@ -170,6 +172,7 @@ mod tests {
         let pointer = seen(&format!("write({device}, 0x10, 24) = -1 EFAULT (Bad address)"));
         assert_eq!((pointer.op.as_str(), pointer.errno.as_deref()), ("WRITE_UNREADABLE", Some("EFAULT")));
         assert!(seen(&format!("ioctl({device}, 0xc0181b01, 0x7f00 <unfinished ...>) = ?")).cut);
+        assert!(seen(&format!("ioctl({device}, 0xc0181b01, 0x7f00) = -1 (errno 18446744073709551604)")).cut);
     }
 
     #[test]
