@@ -76,35 +76,35 @@ pub(super) const HOST: &[Suite] = &[
     check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
 ];
 
-/// Each in a guest of its own.
+/// Each in a guest of its own. Those that take long come first, so that none runs alone at the end.
 pub(super) const VM: &[Suite] = &[
-    vm("no_rdma", "a machine without RDMA"),
-    vm("raw", "every hook against a client that knows what it sent"),
-    vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
-    Suite {
-        append: "lockdown=integrity",
-        ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
-    },
-    vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
-    Suite {
-        append: "lockdown=confidentiality",
-        ..vm("lockdown", "a kernel that forbids eBPF to read its memory")
-    },
-    vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
-    vm("equality", "counts equal strace's in the same run"),
-    Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },
-    driver("completions", "work requests and completions of our driver, counted exactly"),
-    driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
-    driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
-    driver("provider_abi", "a provider that does not know the module's ABI leaves the device alone"),
-    driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
     Suite {
         debug_kernel: true,
         full_only: true,
         limit_s: 1800,
         ..driver("debug_kernel", "our driver under KASAN, lockdep and kmemleak")
     },
+    Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },
+    vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
+    vm("equality", "counts equal strace's in the same run"),
+    vm("raw", "every hook against a client that knows what it sent"),
+    vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
+    driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
     driver("probes", "every byte and every error of our driver and provider"),
+    driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
+    vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
+    Suite {
+        append: "lockdown=integrity",
+        ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
+    },
+    driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
+    driver("completions", "work requests and completions of our driver, counted exactly"),
+    vm("no_rdma", "a machine without RDMA"),
+    Suite {
+        append: "lockdown=confidentiality",
+        ..vm("lockdown", "a kernel that forbids eBPF to read its memory")
+    },
+    driver("provider_abi", "a provider that does not know the module's ABI leaves the device alone"),
 ];
 
 impl Suite {
