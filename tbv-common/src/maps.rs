@@ -81,11 +81,11 @@ pub struct Config {
     pub ids_known: u32,
     /// Level of the pid namespace whose ids the targets are given in.
     pub own_level: u32,
-    /// Whether a call counts only in the cgroup [`Config::cgroup`] or below it.
-    pub only_cgroup: u32,
+    /// Always zero.
+    pub reserved: u32,
     /// Address of that pid namespace; 0 if the ids of targets are the initial namespace's.
     pub own_ns: u64,
-    /// A cgroup v2 id.
+    /// Id of the cgroup (version 2) in or below which calls count, while [`ONLY_CGROUP`] is set.
     pub cgroup: u64,
     /// How many elements of [`Config::devices`] count; 0 for calls on any device.
     pub only_devices: u32,
@@ -93,15 +93,16 @@ pub struct Config {
     pub devices: [u32; MAX_DEVICES],
     /// Name of the processes that count, NUL-padded; empty for any.
     pub comm: [u8; COMM_LEN],
-    /// A [`Stream`].
-    pub stream: u32,
     /// Byte offset of `thread_info.status` in `task_struct`; 0 if unknown.
     pub task_status: u32,
-    /// Always zero.
-    pub reserved: u32,
 }
 
-/// Which calls are put into the ring buffer, [`Config::stream`].
+/// Constant of the programs: a [`Stream`]. A constant, so that the verifier leaves out what is not used.
+pub const STREAM: &str = "STREAM";
+/// Constant of the programs: whether calls count in one cgroup only.
+pub const ONLY_CGROUP: &str = "ONLY_CGROUP";
+
+/// Which calls are put into the ring buffer.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stream {
@@ -397,7 +398,7 @@ mod pod {
 }
 
 const _: () = {
-    assert!(size_of::<Config>() == 184);
+    assert!(size_of::<Config>() == 176);
     assert!(size_of::<RowKey>() == 16);
     assert!(size_of::<Row>() == 56);
     assert!(size_of::<ErrnoKey>() == 24);

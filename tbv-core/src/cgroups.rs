@@ -54,8 +54,12 @@ pub(crate) fn id_of(root: &Path, cgroup: &Path) -> Result<u64, String> {
         "cgroup version 2 is not mounted; `mount -t cgroup2 none /sys/fs/cgroup` mounts it \
          (cgroups of version 1 cannot be told by eBPF)",
     )?;
-    if cgroup.components().any(|part| part == Component::ParentDir) {
-        return Err(format!("cgroup {}: a path with .. is not understood", cgroup.display()));
+    let relative = |part| matches!(part, Component::ParentDir | Component::CurDir);
+    if cgroup.as_os_str().is_empty() || cgroup.components().any(relative) {
+        return Err(format!(
+            "cgroup {:?}: give the folder from / on, or the path as in /proc/PID/cgroup",
+            cgroup.display().to_string()
+        ));
     }
     let relative = cgroup.strip_prefix(&mount).or_else(|_| cgroup.strip_prefix("/")).unwrap_or(cgroup);
     let dir = mount.join(relative);
@@ -93,7 +97,9 @@ mod tests {
         cgroups.learn(&root);
         assert_eq!(cgroups.path(id), Some("/a.slice/b"), "one that is gone keeps its name");
         assert!(id_of(&root, Path::new("/a.slice/b")).unwrap_err().contains("No such file"));
-        assert!(id_of(&root, Path::new("/../b")).unwrap_err().contains(".."));
+        for relative in ["/../b", ".", "./b", ""] {
+            assert!(id_of(&root, Path::new(relative)).unwrap_err().contains("from / on"), "{relative}");
+        }
         fs::remove_dir_all(&root).unwrap();
     }
 

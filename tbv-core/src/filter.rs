@@ -60,7 +60,6 @@ impl Filter {
         }
         if let Some(path) = &self.cgroup {
             config.cgroup = cgroups::id_of(Path::new("/"), path).map_err(Error::Filter)?;
-            config.only_cgroup = 1;
         }
         self.apply_devices(config, devices)?;
         Ok(targets)
@@ -97,7 +96,7 @@ fn no_device(name: &str, devices: &Devices) -> Error {
 }
 
 /// The process of a process or thread id.
-fn process_of(pid: u32) -> Result<u32, Error> {
+pub fn process_of(pid: u32) -> Result<u32, Error> {
     match fs::read_to_string(format!("/proc/{pid}/status")) {
         Ok(status) => Ok(thread_group(&status).unwrap_or(pid)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {

@@ -93,8 +93,8 @@ impl Distribution {
         Distribution {
             count: if lowest.is_some() { count } else { 0 },
             sum: self.sum.saturating_sub(earlier.sum),
-            min: lowest.map_or(u64::MAX, |bucket| bucket.low.max(self.min)),
-            max: highest.map_or(0, |bucket| (bucket.high - 1).min(self.max)),
+            min: lowest.map_or(u64::MAX, |bucket| bucket.low.max(self.min.min(bucket.high - 1))),
+            max: highest.map_or(0, |bucket| (bucket.high - 1).min(self.max.max(bucket.low))),
             buckets,
         }
     }
@@ -112,12 +112,15 @@ impl Distribution {
             seen += count;
             seen >= rank
         })?;
-        Some(Bucket::at(index).middle().clamp(self.min, self.max))
+        let middle = Bucket::at(index).middle();
+        // Read while it is written to, the extremes may not be there yet.
+        Some(if self.min <= self.max { middle.clamp(self.min, self.max) } else { middle })
     }
 
     /// The summary that reports hold; `None` without values.
     pub fn summary(&self) -> Option<Latency> {
-        (self.count > 0).then(|| Latency {
+        // A row that is read in the middle of its first call has no extremes yet.
+        (self.count > 0 && self.min <= self.max).then(|| Latency {
             min: self.min,
             mean: self.sum / self.count,
             max: self.max,

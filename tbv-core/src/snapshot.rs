@@ -1,6 +1,6 @@
 //! What the maps hold at one moment.
 
-use std::collections::{BTreeMap, HashMap as StdHashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap as StdHashMap};
 
 use aya::{
     Ebpf, Pod,
@@ -161,8 +161,8 @@ pub(crate) fn loss(ebpf: &Ebpf, which: Loss) -> Result<u64> {
     array::<u64>(ebpf, "LOSS")?.get(&(which as u32), 0).map_err(|e| Error::Map("LOSS", e))
 }
 
-/// Process ids that are followed now.
-pub(crate) fn targets(ebpf: &Ebpf) -> Result<Vec<u32>> {
+/// Process ids that are followed now. A set: a key that goes while the map is read makes others come twice.
+pub(crate) fn targets(ebpf: &Ebpf) -> Result<BTreeSet<u32>> {
     hash::<u32, u8>(ebpf, "TARGETS")?.keys().map(|key| key.map_err(|e| Error::Map("TARGETS", e))).collect()
 }
 

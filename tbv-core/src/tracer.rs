@@ -1,6 +1,6 @@
 //! One tracing run: load, attach, count, stop.
 
-use std::{fs, io::Write as _, os::fd::AsFd, path::Path, thread};
+use std::{cell::Cell, fs, io::Write as _, os::fd::AsFd, path::Path, thread};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -8,7 +8,9 @@ use aya::{
     programs::{Program, RawTracePoint},
 };
 use aya_log::Level;
-use tbv_common::{Config, Loss, MAX_ROWS, Process, SEARCHED_AT_ONCE, State, Stream, Whoami};
+use tbv_common::{
+    Config, Loss, MAX_ROWS, ONLY_CGROUP, Process, SEARCHED_AT_ONCE, STREAM, State, Stream, Whoami,
+};
 
 use crate::{
     attach::{self, Links, reason},
@@ -75,6 +77,7 @@ pub struct Tracer {
     started_ns: u64,
     hook: Hook,
     watch: Watch,
+    seen_off: Cell<bool>,
     /// Better hooks that were tried before, and why they did not work.
     passed_over: Tried,
     links: Links,
@@ -111,7 +114,18 @@ impl Tracer {
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
-        Ok(Tracer { ebpf, started_ns, hook, watch, passed_over, links, config, driver, own_pid })
+        Ok(Tracer {
+            ebpf,
+            started_ns,
+            hook,
+            watch,
+            seen_off: Cell::new(false),
+            passed_over,
+            links,
+            config,
+            driver,
+            own_pid,
+        })
     }
 
     /// `CLOCK_MONOTONIC` when counting began, nanoseconds: the clock of events.
@@ -170,21 +184,28 @@ impl Tracer {
 
     /// What was lost so far.
     pub fn losses(&self) -> Result<Losses> {
-        snapshot::losses(&self.ebpf, self.outside()?)
+        snapshot::losses(&self.ebpf, self.outside(false)?)
     }
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.outside()?)
+        snapshot::take(&self.ebpf, self.outside(false)?)
     }
 
-    /// What the maps don't tell.
-    fn outside(&self) -> Result<Outside> {
+    /// Whether the hook has been off at one of the times that this was asked: whoever traces for long asks often. A
+    /// switch that is off and on again between two times is not seen.
+    pub fn hook_was_off(&self) -> bool {
+        self.seen_off.set(self.seen_off.get() || self.watch.is_off(Path::new("/")));
+        self.seen_off.get()
+    }
+
+    /// What the maps don't tell; what is left running is only a loss once all has `ended`.
+    fn outside(&self, ended: bool) -> Result<Outside> {
         Ok(Outside {
             recursion_misses: self.recursion_misses()?,
             kretprobe_missed: self.links.kretprobe_missed(),
-            hook_off: self.watch.is_off(Path::new("/")).into(),
-            left_running: self.running()?,
+            hook_off: self.hook_was_off().into(),
+            left_running: if ended { self.running()? } else { 0 },
         })
     }
 
@@ -224,7 +245,7 @@ impl Tracer {
         self.config.state = State::Stopping as u32;
         write_config(&mut self.ebpf, self.config)?;
         // The kernel's own miss counters go with the programs.
-        let outside = self.outside()?;
+        let outside = self.outside(true)?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
         snapshot::take(&self.ebpf, outside)
     }
@@ -269,22 +290,25 @@ impl Loaded {
     pub(crate) fn load(options: &Options) -> Result<Self> {
         let root = Path::new("/");
         let log_level = if options.log { Level::Trace as u8 } else { 0 };
+        let stream = match options.stream {
+            None => Stream::Off,
+            Some(StreamOptions { failed_only: false, .. }) => Stream::All,
+            Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
+        } as u32;
+        let only_cgroup = u32::from(options.filter.cgroup.is_some());
         let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
             .map_max_entries("EVENTS", ring_bytes)
             .override_global(aya_log::LEVEL, &log_level, true)
+            .override_global(STREAM, &stream, true)
+            .override_global(ONLY_CGROUP, &only_cgroup, true)
             .load(OBJECT)
             .map_err(|e| Error::Load(reason(&e)))?;
         let btf = Btf::vmlinux().ok();
         let mut config = Config {
             majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
             user_end: offsets::user_end(root),
-            stream: match options.stream {
-                None => Stream::Off,
-                Some(StreamOptions { failed_only: false, .. }) => Stream::All,
-                Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
-            } as u32,
             ..Config::default()
         };
         if let Some(btf) = &btf {

@@ -7,7 +7,7 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use tbv_common::*;
 
-use crate::{atomic, atomic::lost, decode, maps::*, target};
+use crate::{atomic, atomic::lost, decode, maps, maps::*, target};
 
 /// Indices into [`NEXT`].
 const NEXT_PROCESS: u32 = 0;
@@ -35,7 +35,7 @@ pub fn enter(config: &Config, device: u32, op: Op, address: u64) {
     thread.op = op;
     thread.address = address;
     thread.device = device;
-    if config.stream != Stream::Off as u32 {
+    if maps::STREAM.load() != Stream::Off as u32 {
         thread.handle = decode::handle(op, address);
     }
     // SAFETY: takes no arguments. Last, so that our own work is not in the latency.
@@ -137,18 +137,22 @@ struct Interval {
 #[inline(always)]
 fn returned(config: &Config, thread: &Thread, when: Interval, ret: i64, again: impl Fn(&Thread) -> Op) {
     let Interval { tid, start, now } = when;
-    let op = if decode::unreadable(thread.op) { again(thread) } else { thread.op };
+    let faulted = decode::unreadable(thread.op);
+    let op = if faulted { again(thread) } else { thread.op };
     let errno = if (-MAX_ERRNO..0).contains(&ret) { -ret as u32 } else { 0 };
-    if config.stream == Stream::All as u32 || (config.stream == Stream::Failed as u32 && errno != 0) {
-        let latency = if now < start { u64::MAX } else { now - start };
-        let (process, device, handle) = (thread.process, thread.device, thread.handle);
-        stream(Event { time: start, latency, op: op.0, handle, process, tid, device, errno });
-    }
     let key = RowKey { process: thread.process, device: thread.device, op };
     let Some(row) = row(&key) else {
         lost(Loss::RowsFull);
         return;
     };
+    // Behind the row: a call that is not counted has no line either, so that the sums agree.
+    let wanted = maps::STREAM.load();
+    if wanted == Stream::All as u32 || (wanted == Stream::Failed as u32 && errno != 0) {
+        let latency = if now < start { u64::MAX } else { now - start };
+        let handle = if faulted { decode::handle(op, thread.address) } else { thread.handle };
+        let (process, device) = (thread.process, thread.device);
+        stream(Event { time: start, latency, op: op.0, handle, process, tid, device, errno });
+    }
     // SAFETY: `row` is a live map value.
     unsafe {
         atomic::add(&raw mut (*row).count, 1);

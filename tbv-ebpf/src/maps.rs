@@ -1,6 +1,7 @@
 //! Every map, in one place. Sizes are upper bounds; `tbv-trace doctor` says what they cost.
 
 use aya_ebpf::{
+    Global,
     bindings::BPF_F_NO_PREALLOC,
     macros::map,
     maps::{Array, HashMap, RingBuf},
@@ -61,6 +62,14 @@ pub static WORK: HashMap<WorkKey, Work> = HashMap::with_max_entries(MAX_WORK, BP
 
 #[map]
 pub static WHOAMI: Array<Whoami> = Array::with_max_entries(1, 0);
+
+/// See [`tbv_common::STREAM`]; the loader sets it.
+#[unsafe(no_mangle)]
+pub static STREAM: Global<u32> = Global::new(0);
+
+/// See [`tbv_common::ONLY_CGROUP`]; the loader sets it.
+#[unsafe(no_mangle)]
+pub static ONLY_CGROUP: Global<u32> = Global::new(0);
 
 /// The configuration, or `None` which the verifier wants to see handled.
 #[inline(always)]

@@ -27,17 +27,24 @@ pub fn fork(ctx: RawTracePointContext) -> i32 {
 
 #[inline(always)]
 fn forked(config: &Config, child: u64) {
-    if config.follow == 0 {
+    if config.task_pid == 0 {
         return;
     }
     // SAFETY: the helper checks the address.
     let id = unsafe { bpf_probe_read_kernel((child + config.task_pid as u64) as *const [u32; 2]) };
     let Ok([pid, tgid]) = id else {
-        lost(Loss::TargetsFull);
+        if config.follow != 0 {
+            lost(Loss::TargetsFull);
+        }
         return;
     };
     if pid != tgid {
         return; // a thread: its process is known already
+    }
+    // Its id may be that of one whose end was not seen.
+    let _ = CURRENT.remove(tgid);
+    if config.follow == 0 {
+        return;
     }
     let parent = (bpf_get_current_pid_tgid() >> 32) as u32;
     if target::is_target(config, parent) {

@@ -11,7 +11,7 @@ use tbv_common::{COMM_LEN, Config, Loss};
 
 use crate::{
     atomic::lost,
-    maps::{NS_TARGETS, TARGETS},
+    maps::{self, CURRENT, NS_TARGETS, TARGETS},
 };
 
 /// Levels of the cgroup tree that are searched.
@@ -111,10 +111,13 @@ pub fn ended(config: &Config, tgid: u32) {
     }
 }
 
-/// Whether the current process's calls count, wherever it makes them from. Decided when it is first
-/// seen, and again after exec.
+/// Whether the current process's calls count, wherever it makes them from. Once they do they go on to, whatever the
+/// process is called by then, until it executes another program.
 #[inline(always)]
 pub fn process_wanted(config: &Config, tgid: u32) -> bool {
+    if CURRENT.get_ptr(tgid).is_some() {
+        return true;
+    }
     if config.only_targets != 0 && !is_target(config, tgid) {
         return false;
     }
@@ -138,7 +141,7 @@ fn same_name(a: &[u8; COMM_LEN], b: &[u8; COMM_LEN]) -> bool {
 /// Whether calls count that are made now, in the cgroup that the current process is in.
 #[inline(always)]
 pub fn cgroup_wanted(config: &Config) -> bool {
-    if config.only_cgroup == 0 {
+    if maps::ONLY_CGROUP.load() == 0 {
         return true;
     }
     for level in 0..DEEPEST_CGROUP {

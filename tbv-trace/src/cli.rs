@@ -214,7 +214,7 @@ pub(crate) struct WhoArgs {
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
     /// Processes of this name (the first 15 bytes count)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) comm: Option<String>,
     /// Calls made in this cgroup (version 2) or below it
     #[arg(long, value_name = "PATH")]

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use serde::Serialize;
-use tbv_core::{Report, environment::Environment, report::Call};
+use tbv_core::{Report, environment::Environment};
 
 use crate::{
     cli::{DiffArgs, PlainFormat},
@@ -22,7 +22,9 @@ pub(crate) struct Difference {
     pub(crate) environment: Vec<Differing>,
     /// A row per name of process, device, entry and operation.
     pub(crate) rows: Vec<Row>,
-    /// Calls in all.
+    /// What each report leaves out; rows that one leaves out count as 0 there.
+    pub(crate) filters: [Vec<String>; 2],
+    /// Calls in all, of rows that are left out too.
     pub(crate) total: [u64; 2],
     /// What was lost in each.
     pub(crate) loss: [u64; 2],
@@ -89,11 +91,11 @@ impl Difference {
                 row.mean_ns = times.get(key).map_or([None; 2], |sides| sides.map(mean));
             }
         }
-        let sum = |calls: &[Call]| calls.iter().map(|call| call.count).sum();
         Difference {
             environment,
             rows: rows.into_values().collect(),
-            total: reports.map(|report| sum(&report.calls)),
+            filters: reports.map(|report| report.filters.clone()),
+            total: reports.map(|report| report.totals().0),
             loss: reports.map(|report| report.loss.total),
         }
     }

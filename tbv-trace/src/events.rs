@@ -4,10 +4,10 @@
 //! none do.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::{self, BufWriter, IsTerminal as _, Write, stderr},
     process::ExitCode,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use tbv_core::{
 use crate::{
     cli::{EventsArgs, StreamFormat},
     exit, output,
-    session::{self, Session, Signals},
+    session::{self, Second, Session, Signals},
     stream_line::{Begin, Call, End, Line, Lost},
     text,
     verbose::Log,
@@ -29,6 +29,8 @@ use crate::{
 
 /// Between two looks at the ring while calls come.
 const BUSY: Duration = Duration::from_millis(1);
+/// How often it is looked whether the hook is still on.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Most calls that are read before anything else is looked after.
 const AT_ONCE: usize = 4096;
 /// The longest time between two looks.
@@ -37,9 +39,9 @@ const IDLE: Duration = Duration::from_millis(20);
 /// `tbv-trace events`.
 pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
     session::block_on(async {
-        let signals = Signals::catch()?;
+        let signals = Signals::catch(Second::Ends)?;
         let names = Names::now();
-        let to = output::open(args.output.as_deref())?;
+        let out = output::Target::open(args.output.as_deref())?;
         let options = Options {
             hook: args.how.hook,
             filter: args.who.filter(),
@@ -59,12 +61,13 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
             tracer,
             ring,
             processes: HashMap::new(),
+            unknown: HashSet::new(),
             read: Vec::with_capacity(AT_ONCE),
             names,
             begin_ns,
             delivered: 0,
             lost: 0,
-            to: BufWriter::with_capacity(1 << 16, to),
+            to: BufWriter::with_capacity(1 << 16, out.begin()?),
         };
         stream.begin()?;
         stream.until(session, log).await
@@ -92,6 +95,8 @@ struct Stream<'a> {
     ring: Events,
     /// By number, as events name them.
     processes: HashMap<u32, Seen>,
+    /// Devices that were looked for.
+    unknown: HashSet<u32>,
     /// Read and not yet shown.
     read: Vec<Event>,
     names: Names,
@@ -118,7 +123,7 @@ impl Stream<'_> {
     }
 
     async fn until(mut self, mut session: Session, log: &Log) -> Result<ExitCode> {
-        let mut pause = BUSY;
+        let (mut pause, mut looked) = (BUSY, Instant::now());
         loop {
             let ended = tokio::select! {
                 ended = session.end() => ended.map(|_| true)?,
@@ -133,6 +138,10 @@ impl Stream<'_> {
                 _ => BUSY,
             };
             self.gap(self.tracer.ring_full()?)?;
+            if looked.elapsed() > LOOK_EVERY {
+                self.tracer.hook_was_off();
+                looked = Instant::now();
+            }
             log.flush();
             if !output::still_read(self.to.flush().map_err(Into::into))? {
                 return Ok(ExitCode::SUCCESS);
@@ -181,7 +190,11 @@ impl Stream<'_> {
             });
             self.processes.insert(event.process, seen.unwrap_or_default());
         }
-        if event.device != 0 && !self.names.devices.contains_key(&event.device) {
+        // Once each: one that is gone from sysfs would cost a look at all of it for every call.
+        if event.device != 0
+            && !self.names.devices.contains_key(&event.device)
+            && self.unknown.insert(event.device)
+        {
             self.names.learn();
         }
         let Some(process) = self.processes.get(&event.process) else { return Ok(()) };

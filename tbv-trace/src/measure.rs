@@ -20,19 +20,21 @@ use crate::{
     cli::{AttachArgs, Format, MeasureArgs, RunArgs},
     command, exit,
     output::{self, Output},
-    session::{self, Session, Signals},
+    session::{self, Second, Session, Signals},
     verbose::Log,
 };
 
-/// How often `--wait` looks whether all have ended.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often `--wait` looks whether all have ended, and everyone whether the hook is still on.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// An interval that does not end.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// `tbv-trace run`.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let filter = Filter { descendants: true, ..Filter::default() };
     let default = if args.measure.show.format == Format::Text { Output::Stderr } else { Output::Stdout };
     session::block_on(async {
-        let mut signals = Signals::catch()?;
+        let mut signals = Signals::catch(Second::Passed)?;
         let measured = Measured::start(&args.measure, filter, Vec::new(), default, log)?;
         if let Some(signal) = signals.asked_to_end() {
             say!("ended by signal {signal} while attaching; the command was not started");
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
 /// `tbv-trace attach`.
 pub(crate) fn attach(args: &AttachArgs, log: &Log) -> Result<ExitCode> {
     session::block_on(async {
-        let signals = Signals::catch()?;
+        let signals = Signals::catch(Second::Ends)?;
         let who = &args.who;
         let measured = Measured::start(&args.measure, who.filter(), who.words(), Output::Stdout, log)?;
         let session = Session::of_processes(&who.pid, args.duration, signals)?;
@@ -120,26 +122,28 @@ impl<'a> Measured<'a> {
 
     /// Waits for the end, gives results on the way, and the last one.
     async fn until(mut self, mut session: Session, command: Vec<String>, wait: bool) -> Result<ExitCode> {
-        let status = match self.args.interval {
-            None => session.end().await?,
-            Some(every) => {
-                let mut ticks = interval_at(self.begin + every, every);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-                loop {
-                    tokio::select! {
-                        biased;
-                        _ = ticks.tick() => {
-                            let now = self.tracer.snapshot()?;
-                            if !self.interval(now, &command)? {
-                                // Nobody reads any more. A command runs on to its own end.
-                                break if command.is_empty() { None } else { session.end().await? };
-                            }
-                        }
-                        ended = session.end() => break ended?,
+        let every = self.args.interval.unwrap_or(FOREVER).min(FOREVER);
+        let mut ticks = interval_at(self.begin + every, every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut failed = None;
+        let status = loop {
+            tokio::select! {
+                biased;
+                _ = ticks.tick() => match self.tick(&command) {
+                    Ok(true) => {}
+                    // Nobody reads any more, or nothing can be written. A command runs on to its own end.
+                    end => {
+                        failed = end.err();
+                        break if command.is_empty() { None } else { session.end().await? };
                     }
-                }
+                },
+                ended = session.end() => break ended?,
+                () = tokio::time::sleep(LOOK_EVERY) => { self.tracer.hook_was_off(); }
             }
         };
+        if let Some(error) = failed {
+            return Err(error);
+        }
         if wait {
             // For what the command left running, until a signal says that it is enough.
             while self.tracer.running()? > 0 && !session.asked_to_end() {
@@ -149,11 +153,16 @@ impl<'a> Measured<'a> {
         self.finish(status, command)
     }
 
+    /// The end of an interval; whether anybody reads.
+    fn tick(&mut self, command: &[String]) -> Result<bool> {
+        let now = self.tracer.snapshot()?;
+        self.interval(now, nanoseconds(self.begin.elapsed()), command)
+    }
+
     /// Shows what came since the last one; whether anybody reads.
-    fn interval(&mut self, now: Snapshot, command: &[String]) -> Result<bool> {
+    fn interval(&mut self, now: Snapshot, elapsed: u64, command: &[String]) -> Result<bool> {
         self.names.learn();
         self.intervals += 1;
-        let elapsed = nanoseconds(self.begin.elapsed());
         let start_ns = self.last_end_ns;
         let mut report = self.report(&now.since(&self.last), command);
         report.interval = Some(Interval { number: self.intervals, start_ns, end_ns: elapsed });
@@ -186,7 +195,7 @@ impl<'a> Measured<'a> {
         let mut read = true;
         if self.args.interval.is_some() {
             let last = total.clone();
-            read = self.interval(last, &command)?;
+            read = self.interval(last, duration, &command)?;
         }
         let mut report = self.report_in(environment, &total, &command);
         report.environment.devices = self.names.devices.values().cloned().collect();

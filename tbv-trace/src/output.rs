@@ -63,8 +63,13 @@ impl Drop for Untouched {
 impl Untouched {
     /// Before anything is traced, so that a file that cannot be written costs no run.
     fn open(path: &Path) -> Result<Self> {
-        let ours = !path.exists();
-        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let (file, ours) = match File::create_new(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                // Also through a symbolic link that leads nowhere yet.
+                (File::options().write(true).create(true).truncate(false).open(path), false)
+            }
+            new => (new, true),
+        };
         Ok(Untouched { file: file.with_context(|| cannot_write(path))?, path: path.to_owned(), ours })
     }
 
@@ -79,12 +84,20 @@ impl Untouched {
     }
 }
 
-/// Opens what lines go to, at once.
-pub(crate) fn open(file: Option<&Path>) -> Result<Box<dyn Write>> {
-    Ok(match file {
-        Some(path) => Box::new(Untouched::open(path)?.begin()?),
-        None => Box::new(io::stdout()),
-    })
+/// What lines go to, once there are any.
+pub(crate) struct Target(Option<Untouched>);
+
+impl Target {
+    pub(crate) fn open(file: Option<&Path>) -> Result<Self> {
+        file.map(Untouched::open).transpose().map(Target)
+    }
+
+    pub(crate) fn begin(self) -> Result<Box<dyn Write>> {
+        Ok(match self.0 {
+            Some(file) => Box::new(file.begin()?),
+            None => Box::new(io::stdout()),
+        })
+    }
 }
 
 fn cannot_write(path: &Path) -> String {

@@ -27,19 +27,34 @@ use tokio::{
 
 use crate::exit;
 
+/// What a second signal that asks for an end does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Second {
+    /// It is passed on like the first.
+    Passed,
+    /// It ends us at once.
+    Ends,
+}
+
 /// Signals from the moment of [`Signals::catch`].
 pub(crate) struct Signals(UnboundedReceiver<Origin>);
 
 impl Signals {
     /// A thread waits for them: tokio's own interface does not tell who sent one.
-    pub(crate) fn catch() -> Result<Self> {
+    pub(crate) fn catch(second: Second) -> Result<Self> {
         // One that is ignored stays so, for the command too: it may have been started by nohup.
         let caught = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
         let mut signals =
             SignalsInfo::<WithOrigin>::new(caught.chain([SIGCHLD])).context("cannot catch signals")?;
         let (send, receive) = unbounded_channel();
         thread::spawn(move || {
+            let mut ending = 0;
             for signal in signals.forever() {
+                ending += u32::from(signal.signal != SIGCHLD);
+                if second == Second::Ends && ending > 1 {
+                    // Somebody insists: what we wait for may never come, such as a reader of our output.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal.signal);
+                }
                 if send.send(signal).is_err() {
                     break;
                 }
@@ -92,7 +107,9 @@ impl Session {
     pub(crate) fn of_processes(pids: &[u32], duration: Option<Duration>, signals: Signals) -> Result<Self> {
         let mut processes = Vec::new();
         for pid in pids {
-            match pidfd(*pid) {
+            // One that has ended since is as good as one that ends now.
+            let Ok(pid) = tbv_core::filter::process_of(*pid) else { continue };
+            match pidfd(pid) {
                 // SAFETY: an `OwnedFd` keeps its descriptor open as long as it lives.
                 Ok(fd) => processes.push(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?),
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}

@@ -55,7 +55,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     for other in &e.hooks_passed_over {
         let why = other.reason.lines().next().unwrap_or_default();
-        writeln!(out, "note     not by {}: {}", other.hook, printable(why))?;
+        writeln!(out, "note     not by {}: {}", printable(&other.hook), printable(why))?;
     }
     if !e.devices_known {
         writeln!(out, "note     devices are unknown: this kernel shows no BTF")?;
@@ -297,6 +297,11 @@ pub(crate) fn difference(difference: &Difference, iterations: Option<u64>) -> St
         let [a, b] = &part.values;
         out.push_str(&format!("differs  {}: {} | {}\n", part.what, printable(a), printable(b)));
     }
+    let [a, b] = difference.filters.each_ref().map(|filters| filters.join(" "));
+    if a != b {
+        let text = format!("differs  shown: {a} | {b}; a row that one leaves out shows as 0");
+        out.push_str(&format!("{}\n", printable(&text)));
+    }
     if !difference.environment.is_empty() {
         out.push_str("note     times are not compared: the environments differ\n\n");
     }
@@ -362,7 +367,7 @@ fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
     if !word.is_empty() && word.chars().all(plain) {
         return word.into();
     }
-    format!("'{}'", word.replace('\'', "'\\\\''")).into()
+    format!("'{}'", word.replace('\'', "'\\''")).into()
 }
 
 /// The beginning of a command that is long, such as a whole script; the JSON form has all of it.
@@ -404,7 +409,7 @@ mod tests {
     fn words_can_be_given_to_a_shell() {
         assert_eq!(
             ["-n", "a b", "", "kill $$", "it's"].map(quoted),
-            ["-n", "'a b'", "''", "'kill $$'", "'it'\\\\''s'"]
+            ["-n", "'a b'", "''", "'kill $$'", "'it'\\''s'"]
         );
     }
 

@@ -224,6 +224,7 @@ fn intervals_add_up_to_the_total() -> Result<()> {
     let (mut sums, mut end) = (BTreeMap::new(), 0);
     for (number, part) in parts.iter().enumerate() {
         let when = &part["interval"];
+        ensure!(part["loss"]["total"] == 0, "{}", part["loss"]);
         ensure!(when["number"] == number + 1 && when["start_ns"] == end, "{when} after {end}");
         end = when["end_ns"].as_u64().context("end_ns")?;
         add(&mut sums, part)?;
@@ -272,6 +273,17 @@ fn only_failures_and_only_the_first_rows_are_shown_when_asked_for() -> Result<()
     for report in [&failed, &top] {
         ensure!(report["totals"] == all["totals"], "{} {}", report["totals"], all["totals"]);
     }
+    Ok(())
+}
+
+#[test]
+fn a_stream_that_cannot_begin_keeps_its_old_file() -> Result<()> {
+    rxe::set_up()?;
+    let old = file("old-stream.jsonl");
+    fs::write(&old, "old")?;
+    let name = old.to_string_lossy();
+    let output = command::run(&["tbv-trace", "events", "-p", "4000000", "-o", &name], LIMIT)?;
+    ensure!(output.code() == 3 && fs::read_to_string(&old)? == "old", "{output:?}");
     Ok(())
 }
 

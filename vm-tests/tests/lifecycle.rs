@@ -214,7 +214,10 @@ fn hooks_that_do_not_fire_are_refused_and_their_end_is_a_loss() -> Result<()> {
         ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") == 1, "{:?}", report.calls);
     }
     // Switched off on the way. Not tried with ftrace: the kernel itself warns when that is off and a probe goes.
-    let script = format!("echo 0 > {KPROBES}; {RAW} --cases query-port >/dev/null");
+    // On again before the end, it is not forgotten.
+    let script = format!(
+        "echo 0 > {KPROBES}; {RAW} --cases query-port >/dev/null; sleep 1; echo 1 > {KPROBES}; sleep 1"
+    );
     let run = report::run(&["--hook", "kprobe"], &["sh", "-c", &script], LIMIT);
     std::fs::write(KPROBES, "1")?;
     let (report, output) = run?;
