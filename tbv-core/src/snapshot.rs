@@ -105,6 +105,8 @@ pub(crate) struct Outside {
     pub(crate) kretprobe_missed: u64,
     pub(crate) hook_off: u64,
     pub(crate) left_running: u64,
+    /// Whether nothing more is to come.
+    pub(crate) ended: bool,
 }
 
 pub(crate) fn take(ebpf: &Ebpf, outside: Outside) -> Result<Snapshot> {
@@ -149,7 +151,10 @@ pub(crate) fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
     let counters = array::<u64>(ebpf, "LOSS")?;
     let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
     let mut losses = Losses::from_counters(|loss| counters.get(loss as usize).copied().unwrap_or(0));
-    losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
+    // On the way, a call that runs is one that will be counted.
+    if outside.ended {
+        losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
+    }
     losses.recursion_misses = outside.recursion_misses;
     losses.kretprobe_missed = outside.kretprobe_missed;
     losses.hook_off = outside.hook_off;

@@ -206,6 +206,7 @@ impl Tracer {
             kretprobe_missed: self.links.kretprobe_missed(),
             hook_off: self.hook_was_off().into(),
             left_running: if ended { self.running()? } else { 0 },
+            ended,
         })
     }
 
