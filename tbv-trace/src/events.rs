@@ -20,8 +20,8 @@ use tbv_core::{
 
 use crate::{
     cli::{EventsArgs, StreamFormat},
+    ending::{self, Ending, Second, Signals},
     exit, output,
-    session::{self, Second, Session, Signals},
     stream_line::{Begin, Call, End, Line, Lost},
     text,
     verbose::Log,
@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_millis(20);
 
 /// `tbv-trace events`.
 pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
-    session::block_on(async {
+    ending::block_on(async {
         let signals = Signals::catch(Second::Ends)?;
         let names = Names::now();
         let out = output::Target::open(args.output.as_deref())?;
@@ -51,7 +51,7 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
         };
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        let session = Session::of_processes(&args.who.pid, args.duration, signals)?;
+        let ending = Ending::of_processes(&args.who.pid, args.duration, signals)?;
         if stderr().is_terminal() && args.duration.is_none() && args.output.is_some() {
             say!("tracing by {}; Ctrl-C ends it", tracer.hook());
         }
@@ -70,7 +70,7 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
             to: BufWriter::with_capacity(1 << 16, out.begin()?),
         };
         stream.begin()?;
-        stream.until(session, log).await
+        stream.until(ending, log).await
     })
 }
 
@@ -122,11 +122,11 @@ impl Stream<'_> {
         Ok(self.to.flush()?)
     }
 
-    async fn until(mut self, mut session: Session, log: &Log) -> Result<ExitCode> {
+    async fn until(mut self, mut ending: Ending, log: &Log) -> Result<ExitCode> {
         let (mut pause, mut looked) = (BUSY, Instant::now());
         loop {
             let ended = tokio::select! {
-                ended = session.end() => ended.map(|_| true)?,
+                ended = ending.end() => ended.map(|_| true)?,
                 () = tokio::time::sleep(pause) => false,
             };
             if ended {

@@ -18,9 +18,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
     cli::{AttachArgs, Format, MeasureArgs, RunArgs},
-    command, exit,
+    command,
+    ending::{self, Ending, Second, Signals},
+    exit,
     output::{self, Output},
-    session::{self, Second, Session, Signals},
     verbose::Log,
 };
 
@@ -33,7 +34,7 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let filter = Filter { descendants: true, ..Filter::default() };
     let default = if args.measure.show.format == Format::Text { Output::Stderr } else { Output::Stdout };
-    session::block_on(async {
+    ending::block_on(async {
         let mut signals = Signals::catch(Second::Passed)?;
         let measured = Measured::start(&args.measure, filter, Vec::new(), default, log)?;
         if let Some(signal) = signals.asked_to_end() {
@@ -45,21 +46,21 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
             Err(code) => return Ok(ExitCode::from(code)),
         };
         let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        measured.until(Session::of_command(child, signals), words, args.wait).await
+        measured.until(Ending::of_command(child, signals), words, args.wait).await
     })
 }
 
 /// `tbv-trace attach`.
 pub(crate) fn attach(args: &AttachArgs, log: &Log) -> Result<ExitCode> {
-    session::block_on(async {
+    ending::block_on(async {
         let signals = Signals::catch(Second::Ends)?;
         let who = &args.who;
         let measured = Measured::start(&args.measure, who.filter(), who.words(), Output::Stdout, log)?;
-        let session = Session::of_processes(&who.pid, args.duration, signals)?;
+        let ending = Ending::of_processes(&who.pid, args.duration, signals)?;
         if stderr().is_terminal() && args.duration.is_none() {
             say!("tracing by {}; Ctrl-C ends it and prints the result", measured.tracer.hook());
         }
-        measured.until(session, Vec::new(), false).await
+        measured.until(ending, Vec::new(), false).await
     })
 }
 
@@ -121,7 +122,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Waits for the end, gives results on the way, and the last one.
-    async fn until(mut self, mut session: Session, command: Vec<String>, wait: bool) -> Result<ExitCode> {
+    async fn until(mut self, mut ending: Ending, command: Vec<String>, wait: bool) -> Result<ExitCode> {
         let every = self.args.interval.unwrap_or(FOREVER).min(FOREVER);
         let mut ticks = interval_at(self.begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -134,10 +135,10 @@ impl<'a> Measured<'a> {
                     // Nobody reads any more, or nothing can be written. A command runs on to its own end.
                     end => {
                         failed = end.err();
-                        break if command.is_empty() { None } else { session.end().await? };
+                        break if command.is_empty() { None } else { ending.end().await? };
                     }
                 },
-                ended = session.end() => break ended?,
+                ended = ending.end() => break ended?,
                 () = tokio::time::sleep(LOOK_EVERY) => { self.tracer.hook_was_off(); }
             }
         };
@@ -146,7 +147,7 @@ impl<'a> Measured<'a> {
         }
         if wait {
             // For what the command left running, until a signal says that it is enough.
-            while self.tracer.running()? > 0 && !session.asked_to_end() {
+            while self.tracer.running()? > 0 && !ending.asked_to_end() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         }
@@ -200,7 +201,7 @@ impl<'a> Measured<'a> {
         let mut report = self.report_in(environment, &total, &command);
         report.environment.devices = self.names.devices.values().cloned().collect();
         report.duration_ns = duration;
-        let code = status.map(session::code);
+        let code = status.map(ending::code);
         report.exit_status = code;
         let lost = report.loss.total;
         if read {

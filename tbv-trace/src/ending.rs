@@ -82,7 +82,7 @@ impl Signals {
 }
 
 /// One run.
-pub(crate) struct Session {
+pub(crate) struct Ending {
     child: Option<Child>,
     signals: Signals,
     deadline: Option<Instant>,
@@ -91,10 +91,10 @@ pub(crate) struct Session {
     ends_with_processes: bool,
 }
 
-impl Session {
+impl Ending {
     /// A run that ends with its command.
     pub(crate) fn of_command(child: Child, signals: Signals) -> Self {
-        Session {
+        Ending {
             child: Some(child),
             signals,
             deadline: None,
@@ -117,7 +117,7 @@ impl Session {
             }
         }
         let deadline = duration.map(|duration| Instant::now() + duration);
-        Ok(Session { child: None, signals, deadline, processes, ends_with_processes: !pids.is_empty() })
+        Ok(Ending { child: None, signals, deadline, processes, ends_with_processes: !pids.is_empty() })
     }
 
     /// Whether a signal asked for an end since the last time.
