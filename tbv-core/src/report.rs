@@ -83,7 +83,7 @@ impl Totals {
 }
 
 /// A part of the time that was traced. Minimum and maximum latencies of an interval are known as exactly as
-/// percentiles are; so are the losses, but for `in_flight`, which is at its end.
+/// percentiles are. What still runs at its end counts as lost only in the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Number of the interval, from 1.

@@ -146,7 +146,7 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside) -> Result<Snapshot> {
     Ok(Snapshot { rows, processes, cqs, work, losses })
 }
 
-pub(crate) fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
+fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
     let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
     let counters = array::<u64>(ebpf, "LOSS")?;
     let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;

@@ -23,7 +23,6 @@ use crate::{
     filter::Filter,
     hook::Hook,
     lockdown,
-    loss::Losses,
     modules::Uverbs,
     obstacles, offsets,
     permission::Credentials,
@@ -180,11 +179,6 @@ impl Tracer {
     pub fn program_log(&mut self) -> Result<ProgramLog> {
         let log = aya_log::EbpfLogger::init_with_logger(&mut self.ebpf, ToStderr);
         log.map(ProgramLog).map_err(|e| Error::Load(reason(&e)))
-    }
-
-    /// What was lost so far.
-    pub fn losses(&self) -> Result<Losses> {
-        snapshot::losses(&self.ebpf, self.outside(false)?)
     }
 
     /// Everything counted so far.

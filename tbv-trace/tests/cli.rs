@@ -64,20 +64,18 @@ fn a_closed_pipe_is_no_error() {
         let program = env!("CARGO_BIN_EXE_tbv-trace");
         let script = format!("{{ {program} {words} {file}; echo $? >&2; }} | true");
         let (_, stderr) = texts(&Command::new("sh").args(["-c", &script]).output().unwrap());
-        assert!(["0\n", "3\n"].contains(&stderr.as_str()), "{words}: {stderr}");
+        // Only doctor may have found something missing.
+        let fine = stderr == "0\n" || (words == "doctor" && stderr == "3\n");
+        assert!(fine, "{words}: {stderr}");
     }
 }
 
 #[test]
 fn nothing_is_coloured() {
     for words in [vec!["--help"], vec!["report", GOLDEN], vec!["run", "--help"], vec!["doctor"]] {
-        for variable in ["CLICOLOR_FORCE", "NO_COLOR"] {
-            let program =
-                Command::new(env!("CARGO_BIN_EXE_tbv-trace")).args(&words).env(variable, "1").output();
-            let (stdout, stderr) = texts(&program.unwrap());
-            let coloured = stdout.contains('\u{1b}') || stderr.contains('\u{1b}');
-            assert!(!coloured || variable == "CLICOLOR_FORCE", "{words:?}");
-        }
+        let plain = Command::new(env!("CARGO_BIN_EXE_tbv-trace")).args(&words).env("NO_COLOR", "1").output();
+        let (stdout, stderr) = texts(&plain.unwrap());
+        assert!(!stdout.contains('\u{1b}') && !stderr.contains('\u{1b}'), "{words:?}");
         let (stdout, _) = texts(&run(&words));
         assert!(!stdout.is_empty() && !stdout.contains('\u{1b}'), "{words:?}");
     }
@@ -91,7 +89,7 @@ fn every_command_has_a_manual_page_and_completions() {
         ["", "-run", "-attach", "-events", "-report", "-diff", "-schema", "-doctor", "-completions", "-man"]
     {
         let page = fs::read_to_string(Path::new(&dir).join(format!("tbv-trace{command}.1"))).unwrap();
-        for part in [".TH", ".SH NAME", ".SH SYNOPSIS", ".SH OVERHEAD", "ns"] {
+        for part in [".TH", ".SH NAME", ".SH SYNOPSIS", ".SH OVERHEAD", "bpftrace"] {
             assert!(page.contains(part), "tbv-trace{command}.1 has no {part}");
         }
     }
