@@ -3,6 +3,7 @@
  * A virtual cable: two devices, one loop ring pair in each direction between
  * them, and one from each device to itself.
  */
+#include <linux/debugfs.h>
 #include <linux/slab.h>
 
 #include "cable.h"
@@ -26,6 +27,8 @@ struct tbv_cable {
 };
 
 static struct tbv_cable *cables[TBV_MAX_CABLES];
+static DEFINE_MUTEX(cables_lock);
+static struct dentry *cables_file;
 
 bool tbv_cable_unplugged(const struct tbv_cable *cable)
 {
@@ -150,30 +153,75 @@ err_free:
 	return ERR_PTR(err);
 }
 
-int tbv_cables_create(unsigned int count)
+/**
+ * set_cables - make as many cables as there shall be, or take some away
+ * @count: how many
+ *
+ * Taking one away is what unplugging a host is: its two devices go, whoever
+ * has them open.
+ *
+ * Return: 0, or why the first cable that is missing could not be made.
+ */
+static int set_cables(unsigned int count)
 {
 	struct tbv_cable *cable;
 	unsigned int i;
+	int err = 0;
 
-	for (i = 0; i < count; i++) {
-		cable = create_cable(i);
-		if (IS_ERR(cable)) {
-			tbv_cables_destroy();
-			return PTR_ERR(cable);
-		}
-		cables[i] = cable;
+	mutex_lock(&cables_lock);
+	for (i = count; i < TBV_MAX_CABLES; i++) {
+		if (cables[i])
+			destroy_cable(cables[i]);
+		cables[i] = NULL;
 	}
-	return 0;
+	for (i = 0; i < count && !err; i++) {
+		if (cables[i])
+			continue;
+		cable = create_cable(i);
+		if (IS_ERR(cable))
+			err = PTR_ERR(cable);
+		else
+			cables[i] = cable;
+	}
+	mutex_unlock(&cables_lock);
+	return err;
 }
 
-void tbv_cables_destroy(void)
+static int cables_get(void *data, u64 *value)
 {
 	unsigned int i;
 
-	for (i = 0; i < TBV_MAX_CABLES; i++) {
-		if (!cables[i])
-			continue;
-		destroy_cable(cables[i]);
-		cables[i] = NULL;
+	*value = 0;
+	mutex_lock(&cables_lock);
+	for (i = 0; i < TBV_MAX_CABLES; i++)
+		*value += !!cables[i];
+	mutex_unlock(&cables_lock);
+	return 0;
+}
+
+static int cables_set(void *data, u64 value)
+{
+	return value > TBV_MAX_CABLES ? -EINVAL : set_cables(value);
+}
+
+DEFINE_DEBUGFS_ATTRIBUTE(cables_fops, cables_get, cables_set, "%llu\n");
+
+int tbv_cables_init(unsigned int count, struct dentry *debugfs)
+{
+	int err = set_cables(count);
+
+	if (err) {
+		set_cables(0);
+		return err;
 	}
+	cables_file = debugfs_create_file_unsafe("cables", 0600, debugfs, NULL,
+						 &cables_fops);
+	return 0;
+}
+
+void tbv_cables_exit(void)
+{
+	/* First, or somebody could make new ones. */
+	debugfs_remove(cables_file);
+	set_cables(0);
 }

@@ -7,10 +7,11 @@
 
 #define TBV_MAX_CABLES 8
 
+struct dentry;
 struct tbv_cable;
 
-int tbv_cables_create(unsigned int count);
-void tbv_cables_destroy(void);
+int tbv_cables_init(unsigned int count, struct dentry *debugfs);
+void tbv_cables_exit(void);
 bool tbv_cable_unplugged(const struct tbv_cable *cable);
 void tbv_cable_unplug(struct tbv_cable *cable, bool unplug);
 

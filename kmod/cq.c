@@ -2,15 +2,71 @@
 /*
  * Completion queues. produced and consumed are monotonic totals: their
  * difference is the occupancy, and full differs from empty at any capacity.
- * A full CQ loses completions, says so once by an event, and works on.
+ * A full CQ loses completions, says so by an event and to each of its
+ * consumers, and works on.
+ *
+ * cq->wc holds what the ring says there is, for who polls by system call. The
+ * published ring holds the same for the process; nothing is read back from it.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <rdma/restrack.h>
 
+#include "double.h"
 #include "tbv.h"
 #include "trace.h"
+
+/* How often a poll tries again when other consumers are faster. */
+#define TBV_CQ_TAKE_TRIES	64
+
+static u64 total(const struct tbv_cq *cq, u64 number)
+{
+	return number - cq->ring.first;
+}
+
+/*
+ * Publish the ring if the caller has room for the answer. All of it or nothing:
+ * without it the process polls by system call.
+ */
+static int publish(struct tbv_cq *cq, struct ib_udata *udata)
+{
+	struct usb4_rdma_create_cq_resp resp = {};
+	struct tbv_ucontext *ctx =
+		rdma_udata_to_drv_context(udata, struct tbv_ucontext, base);
+	struct tbv_mmap_entry *ring_map, *consumer_map;
+
+	if (!ctx || udata->outlen < sizeof(resp) ||
+	    tbv_double_is(TBV_DOUBLE_OLD))
+		return 0;
+	ring_map = tbv_mmap_create(&ctx->base, tbv_cq_ring_bytes(&cq->ring),
+				   false);
+	consumer_map = tbv_mmap_create(&ctx->base, PAGE_SIZE, true);
+	if (!ring_map || !consumer_map) {
+		tbv_mmap_remove(ring_map);
+		tbv_mmap_remove(consumer_map);
+		return 0;
+	}
+	tbv_cq_ring_publish(&cq->ring, ring_map->memory, consumer_map->memory);
+	cq->ring_map = ring_map;
+	cq->consumer_map = consumer_map;
+
+	resp.ring_offset = rdma_user_mmap_get_offset(&ring_map->base);
+	resp.consumer_offset = rdma_user_mmap_get_offset(&consumer_map->base);
+	resp.ring_len = PAGE_ALIGN(tbv_cq_ring_bytes(&cq->ring));
+	resp.cqe = cq->ring.cqe;
+	resp.shm_abi = TBV_CQ_SHM_ABI;
+	tbv_double_reply(&resp);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+static void free_cq(struct tbv_cq *cq)
+{
+	tbv_mmap_remove(cq->ring_map);
+	tbv_mmap_remove(cq->consumer_map);
+	kvfree(cq->wc);
+	atomic_dec(&to_tbv_dev(cq->base.device)->n_cqs);
+}
 
 int tbv_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct uverbs_attr_bundle *attrs)
@@ -18,7 +74,6 @@ int tbv_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct tbv_dev *dev = to_tbv_dev(ibcq->device);
 	struct tbv_cq *cq = to_tbv_cq(ibcq);
 	unsigned long flags;
-	u32 size;
 	int err;
 
 	if (attr->flags)
@@ -29,22 +84,25 @@ int tbv_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = tbv_object_get(&dev->n_cqs, TBV_MAX_CQ);
 	if (err)
 		return err;
-	size = roundup_pow_of_two(attr->cqe);
-	cq->ring = kvcalloc(size, sizeof(*cq->ring), GFP_KERNEL_ACCOUNT);
-	if (!cq->ring) {
-		atomic_dec(&dev->n_cqs);
-		return -ENOMEM;
-	}
 	spin_lock_init(&cq->lock);
-	cq->mask = size - 1;
-	cq->cqe = attr->cqe;
 	cq->cqn = atomic_inc_return(&dev->next_cqn);
+	tbv_cq_ring_init(&cq->ring, attr->cqe, READ_ONCE(dev->cq_first));
+	cq->wc = kvcalloc((size_t)cq->ring.mask + 1, sizeof(*cq->wc),
+			  GFP_KERNEL_ACCOUNT);
+	if (!cq->wc)
+		err = -ENOMEM;
+	else if (attrs)
+		err = publish(cq, &attrs->driver_udata);
+	if (err) {
+		free_cq(cq);
+		return err;
+	}
 	ibcq->cqe = attr->cqe;
 
 	/* CQ events come with interrupts off, see docs/tracepoints.md. */
 	local_irq_save(flags);
-	trace_cq_create(dev->index, cq->cqn, task_tgid_nr(current), cq->cqe,
-			false);
+	trace_cq_create(dev->index, cq->cqn, task_tgid_nr(current), attr->cqe,
+			!!cq->ring_map);
 	local_irq_restore(flags);
 	return 0;
 }
@@ -55,12 +113,15 @@ int tbv_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct tbv_dev *dev = to_tbv_dev(ibcq->device);
 	struct tbv_cq *cq = to_tbv_cq(ibcq);
 	unsigned long flags;
+	u64 consumed;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	trace_cq_destroy(dev->index, cq->cqn, cq->produced, cq->consumed);
+	tbv_cq_ring_die(&cq->ring);
+	consumed = tbv_cq_ring_consumed(&cq->ring);
+	trace_cq_destroy(dev->index, cq->cqn, total(cq, cq->ring.produced),
+			 total(cq, consumed));
 	spin_unlock_irqrestore(&cq->lock, flags);
-	kvfree(cq->ring);
-	atomic_dec(&dev->n_cqs);
+	free_cq(cq);
 	return 0;
 }
 
@@ -72,15 +133,37 @@ static bool fires(struct tbv_cq *cq, bool solicited)
 	return true;
 }
 
+/* A completion as the process reads it. */
+static struct ib_uverbs_wc to_uverbs(const struct ib_wc *wc)
+{
+	return (struct ib_uverbs_wc) {
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.ex.imm_data = wc->ex.imm_data,
+		.qp_num = wc->qp->qp_num,
+		.src_qp = wc->src_qp,
+		.wc_flags = wc->wc_flags,
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+		.port_num = wc->port_num,
+	};
+}
+
 static bool overflow(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq)
 {
 	struct tbv_dev *dev = to_tbv_dev(cq->base.device);
 
-	cq->overflows++;
+	tbv_cq_ring_overflow(&cq->ring);
 	tbv_count(dev, TBV_CQ_OVERFLOW_ERROR);
 	trace_cq_overflow(dev->index, cq->cqn, wc->qp->qp_num, seq, wc->wr_id,
-			  cq->produced, cq->consumed, cq->overflows);
-	return cq->overflows == 1;
+			  total(cq, cq->ring.produced),
+			  total(cq, cq->ring.consumed), cq->ring.overflows);
+	return cq->ring.overflows == 1;
 }
 
 /**
@@ -97,6 +180,7 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 		 bool signalled, bool solicited)
 {
 	struct tbv_dev *dev = to_tbv_dev(cq->base.device);
+	struct ib_uverbs_wc entry = to_uverbs(wc);
 	struct ib_event event = {
 		.device = cq->base.device,
 		.event = IB_EVENT_CQ_ERR,
@@ -106,15 +190,16 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (cq->produced - cq->consumed >= cq->cqe) {
+	if (tbv_cq_ring_full(&cq->ring)) {
 		report = overflow(cq, wc, seq);
 	} else {
-		cq->ring[cq->produced & cq->mask] = *wc;
-		cq->produced++;
+		cq->wc[cq->ring.produced & cq->ring.mask] = *wc;
+		tbv_cq_ring_push(&cq->ring, &entry);
 		notify = fires(cq, solicited || wc->status != IB_WC_SUCCESS);
 		trace_cq_push(dev->index, wc->qp->qp_num, seq, wc->wr_id,
 			      wc->opcode, signalled, cq->cqn, wc->status,
-			      wc->byte_len, cq->produced, cq->consumed);
+			      wc->byte_len, total(cq, cq->ring.produced),
+			      total(cq, cq->ring.consumed));
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 
@@ -125,26 +210,56 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 }
 
 /*
- * Take the completions of one QP out. The others move towards the newest end
- * and keep their order, so that consumed only ever grows.
+ * Nobody shall see the completions of this QP any more. They are marked, for
+ * others may be polling, and go when their turn comes; the oldest go now.
  */
 void tbv_cq_purge(struct tbv_cq *cq, struct tbv_qp_stub *stub)
 {
-	struct ib_wc *ring = cq->ring;
+	struct tbv_dev *dev = to_tbv_dev(cq->base.device);
+	struct tbv_cq_ring *ring = &cq->ring;
 	unsigned long flags;
-	u64 from, to;
+	u64 from, i, n = 0;
+
+	/* When the device goes, the completions stay for who maps the queue. */
+	if (READ_ONCE(dev->leaving))
+		return;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	to = cq->produced;
-	for (from = cq->produced; from != cq->consumed; from--) {
-		if (ring[(from - 1) & cq->mask].qp == &stub->qp)
+	from = tbv_cq_ring_consumed(ring);
+	for (i = from; i != ring->produced; i++) {
+		if (cq->wc[i & ring->mask].qp != &stub->qp)
 			continue;
-		to--;
-		if (to != from - 1)
-			ring[to & cq->mask] = ring[(from - 1) & cq->mask];
+		cq->wc[i & ring->mask].qp = NULL;
+		tbv_cq_ring_hide(ring, i);
+		n++;
 	}
-	cq->consumed = to;
+	for (i = from; i != ring->produced && !cq->wc[i & ring->mask].qp; i++)
+		;
+	if (i != from)
+		tbv_cq_ring_take(ring, from, i);
+	if (n)
+		trace_cq_purge(dev->index, cq->cqn, stub->qp.qp_num, n,
+			       total(cq, ring->produced),
+			       total(cq, ring->consumed));
 	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* Copy what is there, and make it ours unless another consumer was faster. */
+static bool try_poll(struct tbv_cq *cq, int num_entries, struct ib_wc *wc,
+		     int *taken)
+{
+	struct tbv_cq_ring *ring = &cq->ring;
+	u64 from = tbv_cq_ring_consumed(ring);
+	u64 i;
+	int n = 0;
+
+	for (i = from; i != ring->produced && n < num_entries; i++)
+		if (cq->wc[i & ring->mask].qp)
+			wc[n++] = cq->wc[i & ring->mask];
+	if (i != from && !tbv_cq_ring_take(ring, from, i))
+		return false;
+	*taken = n;
+	return true;
 }
 
 int tbv_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
@@ -152,13 +267,21 @@ int tbv_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	struct tbv_dev *dev = to_tbv_dev(ibcq->device);
 	struct tbv_cq *cq = to_tbv_cq(ibcq);
 	unsigned long flags;
-	int n;
+	int tries, n = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	for (n = 0; n < num_entries && cq->consumed != cq->produced; n++)
-		wc[n] = cq->ring[cq->consumed++ & cq->mask];
-	trace_cq_poll(dev->index, cq->cqn, num_entries, n, cq->produced,
-		      cq->consumed);
+	/* Bounded: a process may write to the page what it likes. */
+	for (tries = 0; tries < TBV_CQ_TAKE_TRIES; tries++)
+		if (try_poll(cq, num_entries, wc, &n))
+			break;
+	trace_cq_poll(dev->index, cq->cqn, num_entries, n,
+		      total(cq, cq->ring.produced),
+		      total(cq, cq->ring.consumed));
+	/* Or who waits for what is lost would wait for ever. */
+	if (!n && cq->overflows_told != cq->ring.overflows) {
+		cq->overflows_told = cq->ring.overflows;
+		n = -EOVERFLOW;
+	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
@@ -175,9 +298,10 @@ int tbv_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
 	/* A stronger request already made is not weakened. */
 	cq->armed_solicited = solicited && (!cq->armed || cq->armed_solicited);
 	cq->armed = true;
-	missed = cq->produced != cq->consumed;
-	trace_cq_arm(dev->index, cq->cqn, solicited, missed, cq->produced,
-		     cq->consumed);
+	missed = cq->ring.produced != tbv_cq_ring_consumed(&cq->ring);
+	trace_cq_arm(dev->index, cq->cqn, solicited, missed,
+		     total(cq, cq->ring.produced),
+		     total(cq, cq->ring.consumed));
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return missed && (notify & IB_CQ_REPORT_MISSED_EVENTS);
 }

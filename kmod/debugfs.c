@@ -58,6 +58,7 @@ void tbv_debugfs_add(struct tbv_dev *dev)
 		 (int)dev->index);
 	dev->debugfs = debugfs_create_dir(name, root);
 	debugfs_create_file("summary", 0444, dev->debugfs, dev, &summary_fops);
+	debugfs_create_u64("cq_first", 0600, dev->debugfs, &dev->cq_first);
 }
 
 void tbv_debugfs_remove(struct tbv_dev *dev)
@@ -65,9 +66,10 @@ void tbv_debugfs_remove(struct tbv_dev *dev)
 	debugfs_remove_recursive(dev->debugfs);
 }
 
-void tbv_debugfs_init(void)
+struct dentry *tbv_debugfs_init(void)
 {
 	root = debugfs_create_dir("tbv", NULL);
+	return root;
 }
 
 void tbv_debugfs_exit(void)

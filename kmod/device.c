@@ -33,6 +33,9 @@ static const struct ib_device_ops tbv_device_ops = {
 	.reg_user_mr = tbv_reg_user_mr,
 	.dereg_mr = tbv_dereg_mr,
 
+	.mmap = tbv_mmap,
+	.mmap_free = tbv_mmap_free,
+
 	.create_cq = tbv_create_cq,
 	.destroy_cq = tbv_destroy_cq,
 	.poll_cq = tbv_poll_cq,
@@ -140,8 +143,35 @@ int tbv_dev_register(struct tbv_dev *dev)
 	return err;
 }
 
+/*
+ * What is posted ends now: who has completion queues mapped will find it there
+ * after the device is gone. No QP leaves the error state any more.
+ */
+static void flush_qps(struct tbv_dev *dev)
+{
+	unsigned long qpn = 0;
+	struct tbv_qp *qp;
+
+	WRITE_ONCE(dev->leaving, true);
+	for (;;) {
+		xa_lock_bh(&dev->qps);
+		qp = xa_find(&dev->qps, &qpn, ULONG_MAX, XA_PRESENT);
+		if (qp)
+			refcount_inc(&qp->refs);
+		xa_unlock_bh(&dev->qps);
+		if (!qp)
+			return;
+		spin_lock_bh(&qp->lock);
+		tbv_qp_error(qp);
+		spin_unlock_bh(&qp->lock);
+		tbv_qp_put(qp);
+		qpn++;
+	}
+}
+
 void tbv_dev_unregister(struct tbv_dev *dev)
 {
+	flush_qps(dev);
 	ib_unregister_device(&dev->ibdev);
 }
 

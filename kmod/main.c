@@ -22,21 +22,17 @@ static int __init tbv_init(void)
 	if (!tbv_bh_wq)
 		return -ENOMEM;
 
-	tbv_debugfs_init();
-	err = tbv_cables_create(loop);
-	if (err)
-		goto err_debugfs;
-	return 0;
-
-err_debugfs:
-	tbv_debugfs_exit();
-	destroy_workqueue(tbv_bh_wq);
+	err = tbv_cables_init(loop, tbv_debugfs_init());
+	if (err) {
+		tbv_debugfs_exit();
+		destroy_workqueue(tbv_bh_wq);
+	}
 	return err;
 }
 
 static void __exit tbv_exit(void)
 {
-	tbv_cables_destroy();
+	tbv_cables_exit();
 	tbv_debugfs_exit();
 	destroy_workqueue(tbv_bh_wq);
 	/* Memory regions are freed after an RCU grace period. */

@@ -129,7 +129,8 @@ int tbv_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return -EOPNOTSUPP;
 
 	spin_lock_bh(&qp->lock);
-	err = check_transition(qp, attr, mask);
+	err = READ_ONCE(qp->dev->leaving) ? -ENODEV :
+					    check_transition(qp, attr, mask);
 	if (!err)
 		err = check_values(qp, attr, mask);
 	if (err)

@@ -6,6 +6,7 @@
  *   req.c     requester: frames go out     retry.c timers and going back
  *   resp.c    responder: messages come in  reply.c acknowledgements, NAKs, RNRs
  *   rx.c      a received frame finds its QP
+ *   cq.c      completions, in a ring (cq_ring.c) that mmap.c lets a process map
  *   path.c    slots and waiting QPs        credit.c how much the peer can take
  *   ring.h    what a transport is          loop.c  a virtual cable, with fault.c
  *
@@ -37,6 +38,8 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "cq_ring.h"
+#include "mmap.h"
 #include "ring.h"
 #include "usb4_rdma_abi.h"
 #include "wire.h"
@@ -114,16 +117,15 @@ struct tbv_mr {
 
 struct tbv_cq {
 	struct ib_cq base;
-	spinlock_t lock;	/* ring, totals, arming */
-	struct ib_wc *ring;
-	u32 mask;		/* the ring is a power of two … */
-	u32 cqe;		/* … of which this many are used */
+	spinlock_t lock;	/* all below but @cqn and the mappings */
+	struct tbv_cq_ring ring;
+	struct ib_wc *wc;	/* as many as the ring has slots */
+	u64 overflows_told;	/* to who polls by system call */
 	u32 cqn;
-	u64 produced;
-	u64 consumed;
-	u64 overflows;
 	bool armed;
 	bool armed_solicited;
+	struct tbv_mmap_entry *ring_map;	/* NULL if not published */
+	struct tbv_mmap_entry *consumer_map;
 };
 
 struct tbv_send_wqe {
@@ -268,12 +270,14 @@ struct tbv_dev {
 	u16 lid;
 	u16 peer_lid;
 	bool link_up;
+	bool leaving;		/* is being unregistered */
 	struct tbv_counters __percpu *counters;
 	struct tbv_path path[TBV_N_PATHS];
 	struct xarray qps;
 	u32 next_qpn;
 	struct xarray mrs;
 	atomic_t next_cqn;
+	u64 cq_first;		/* where totals of new CQs begin */
 	spinlock_t stub_lock;	/* stubs */
 	struct list_head stubs;
 	u32 stub_count;
@@ -452,7 +456,7 @@ int tbv_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		     u32 port, int index);
 
 /* debugfs.c */
-void tbv_debugfs_init(void);
+struct dentry *tbv_debugfs_init(void);
 void tbv_debugfs_exit(void);
 void tbv_debugfs_add(struct tbv_dev *dev);
 void tbv_debugfs_remove(struct tbv_dev *dev);

@@ -142,6 +142,27 @@ TRACE_EVENT(cq_poll,
 		      __entry->returned, __entry->produced, __entry->consumed)
 );
 
+TRACE_EVENT(cq_purge,
+	    TP_PROTO(u32 dev, u32 cqn, u32 qpn, u32 purged, u64 produced,
+		     u64 consumed),
+	    TP_ARGS(dev, cqn, qpn, purged, produced, consumed),
+	    TP_STRUCT__entry(__field(u32, dev)
+			     __field(u32, cqn)
+			     __field(u32, qpn)
+			     __field(u32, purged)
+			     __field(u64, produced)
+			     __field(u64, consumed)),
+	    TP_fast_assign(__entry->dev = dev;
+			   __entry->cqn = cqn;
+			   __entry->qpn = qpn;
+			   __entry->purged = purged;
+			   __entry->produced = produced;
+			   __entry->consumed = consumed;),
+	    TP_printk("dev=%u cqn=%u qpn=%u purged=%u produced=%llu consumed=%llu",
+		      __entry->dev, __entry->cqn, __entry->qpn,
+		      __entry->purged, __entry->produced, __entry->consumed)
+);
+
 TRACE_EVENT(cq_arm,
 	    TP_PROTO(u32 dev, u32 cqn, u32 solicited_only, u32 missed,
 		     u64 produced, u64 consumed),

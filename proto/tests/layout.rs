@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use layout_check::{Check, layout};
-use tbv_proto::{AllocUcontextResp, CreateCqResp};
+use tbv_proto::{AllocUcontextResp, CqConsumer, CqShm, CreateCqResp};
 
 const PROTO: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -22,6 +22,17 @@ fn c_and_rust_agree() {
         .all(layout!(CreateCqResp as "struct usb4_rdma_create_cq_resp" {
             ring_offset, cqe, shm_abi, ring_len, reserved, consumer_offset,
         }))
+        .include("\"tbv_cq_shm.h\"")
+        .all(layout!(CqShm as "struct tbv_cq_shm" {
+            abi, cqe, entry_size, reserved, produced, ovf_seq, dead, reserved_line,
+        }))
+        .all(layout!(CqConsumer as "struct tbv_cq_consumer" { consumed }))
+        .number("TBV_CQ_SHM_ABI", tbv_proto::CQ_SHM_ABI)
+        .number("TBV_CQ_SHM_ENTRY_SIZE", tbv_proto::CQ_SHM_ENTRY_SIZE as u32)
+        .number("TBV_CQ_SHM_PURGED", tbv_proto::CQ_SHM_PURGED)
+        .include("<rdma/ib_user_verbs.h>")
+        .number("sizeof(struct ib_uverbs_wc)", tbv_proto::CQ_SHM_ENTRY_SIZE as u32)
+        .number("offsetof(struct ib_uverbs_wc, reserved)", tbv_proto::CQ_SHM_ENTRY_SIZE as u32 - 1)
         .number("USB4_RDMA_UVERBS_ABI_VERSION", tbv_proto::UVERBS_ABI_VERSION)
         .text("USB4_RDMA_DRIVER_NAME", tbv_proto::DRIVER_NAME)
         .text("USB4_RDMA_DEVICE_NAME_FORMAT", &format!("{}%d", tbv_proto::DEVICE_NAME_PREFIX))
