@@ -5,19 +5,20 @@ use std::io::Write as _;
 use std::ptr::null_mut;
 
 use tbv_proto::AllocUcontextResp;
-use tbv_verbs_sys::{ibv_context, ibv_device, ibv_port_attr};
+use tbv_verbs_sys::{ibv_context, ibv_device, ibv_port_attr, verbs_context};
 
 use crate::abi::{
     _verbs_init_and_alloc_context, RDMA_DRIVER_UNKNOWN, ib_uverbs_ex_query_device_resp,
     ib_uverbs_get_context_resp, ibv_cmd_get_context, ibv_cmd_query_device_any, ibv_cmd_query_port,
-    ibv_get_context, ibv_query_port, verbs_context, verbs_context_ops, verbs_set_ops, verbs_uninit_context,
+    ibv_get_context, ibv_query_port, verbs_context_ops, verbs_set_ops, verbs_uninit_context,
 };
-use crate::{cq, errno, memory, mr, pd, qp, version};
+use crate::{cq, errno, extended, memory, mr, pd, qp, version};
 
 /// Our verbs.
 static OPS: verbs_context_ops = verbs_context_ops {
     alloc_pd: Some(pd::alloc_pd),
     create_cq: Some(cq::create_cq),
+    create_cq_ex: Some(extended::create_cq_ex),
     create_qp: Some(qp::create_qp),
     dealloc_pd: Some(pd::dealloc_pd),
     dereg_mr: Some(mr::dereg_mr),

@@ -1,14 +1,34 @@
 //! Completion queues.
 
 use std::ffi::c_int;
+use std::ptr::null_mut;
 
-use tbv_verbs_sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
+use tbv_proto::CreateCqResp;
+use tbv_verbs_sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc};
 
 use crate::abi::{
     ib_uverbs_create_cq_resp, ibv_cmd_create_cq, ibv_cmd_destroy_cq, ibv_cmd_poll_cq, ibv_cmd_req_notify_cq,
     ibv_create_cq,
 };
+use crate::extended::Current;
+use crate::published::{self, Published};
 use crate::{batch, errno, memory};
+
+/// A completion queue; ordinary ones, too, have room for what an extended one is polled by.
+#[repr(C)]
+pub(crate) struct Cq {
+    pub(crate) cq: ibv_cq_ex,
+    pub(crate) current: Current,
+    /// `None` if it is polled by system call.
+    published: Option<Published>,
+}
+
+/// The reply to CREATE_CQ with our driver's part behind the standard one.
+#[repr(C)]
+struct CreateCqReply {
+    core: ib_uverbs_create_cq_resp,
+    driver: CreateCqResp,
+}
 
 pub(crate) unsafe extern "C" fn create_cq(
     context: *mut ibv_context,
@@ -16,14 +36,19 @@ pub(crate) unsafe extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     comp_vector: c_int,
 ) -> *mut ibv_cq {
-    // SAFETY: numbers, nullable pointers, and locks that libibverbs initialises.
-    let cq: *mut ibv_cq = unsafe { memory::zeroed() };
-    if cq.is_null() {
-        return cq;
+    // SAFETY: numbers, nullable pointers, locks that libibverbs initialises or that are zero, and no published queue,
+    // which is written below.
+    let object: *mut Cq = unsafe { memory::zeroed() };
+    if object.is_null() {
+        return null_mut();
     }
+    let cq = object.cast::<ibv_cq>();
     let mut cmd = ibv_create_cq::ZERO;
-    let mut resp = ib_uverbs_create_cq_resp::ZERO;
-    // SAFETY: a live context and channel, and buffers of the sizes given.
+    let mut resp = CreateCqReply { core: ib_uverbs_create_cq_resp::ZERO, driver: CreateCqResp::default() };
+    // Without room for its part the driver does not publish the queue.
+    let resp_size = if published::wanted() { size_of_val(&resp) } else { size_of_val(&resp.core) };
+    // SAFETY: a live context and channel, and buffers of the sizes given. The pointer to the core part is made from
+    // the whole reply, so that it may be written behind its end.
     let error = unsafe {
         ibv_cmd_create_cq(
             context,
@@ -33,29 +58,55 @@ pub(crate) unsafe extern "C" fn create_cq(
             cq,
             &raw mut cmd,
             size_of_val(&cmd),
-            &raw mut resp,
-            size_of_val(&resp),
+            (&raw mut resp).cast(),
+            resp_size,
         )
     };
     if error != 0 {
         // SAFETY: never handed out.
-        unsafe { memory::free(cq) };
+        unsafe { memory::free(object) };
         return errno::fail(error);
+    }
+    // SAFETY: allocated above, and the context is live.
+    unsafe {
+        let published = Published::map((*context).cmd_fd, (*cq).cqe, &resp.driver);
+        (&raw mut (*object).published).write(published);
     }
     cq
 }
 
+/// Whether the queue is the parent's of this process, for which it must not be used.
+///
+/// # Safety
+/// `cq` is live.
+unsafe fn is_foreign(cq: *mut ibv_cq) -> bool {
+    // SAFETY: the start of an object of create_cq.
+    unsafe { &(*cq.cast::<Cq>()).published }.as_ref().is_some_and(|published| !published.is_ours())
+}
+
 pub(crate) unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ.
-    let error = unsafe { ibv_cmd_destroy_cq(cq) };
+    let error = unsafe { if is_foreign(cq) { libc::EPERM } else { ibv_cmd_destroy_cq(cq) } };
     if error == 0 {
-        // SAFETY: the kernel has let go of it, and so has the application.
-        unsafe { memory::free(cq) };
+        // SAFETY: the start of an object of create_cq; the kernel has let go of it, and so has the application.
+        unsafe {
+            (&raw mut (*cq.cast::<Cq>()).published).drop_in_place();
+            memory::free(cq.cast::<Cq>());
+        }
     }
     error
 }
 
 pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
+    // SAFETY: the start of an object of create_cq, which nobody writes while it lives.
+    let published = unsafe { &(*cq.cast::<Cq>()).published };
+    if let Some(published) = published
+        && !cfg!(feature = "double-regressed")
+        // SAFETY: the caller's array.
+        && let Some(taken) = unsafe { published.poll(num_entries, wc) }
+    {
+        return taken;
+    }
     batch::poll(num_entries, |taken, room| {
         // SAFETY: the caller's array has room for num_entries, of which taken + room are part.
         unsafe { ibv_cmd_poll_cq(cq, room, wc.add(taken as usize)) }
@@ -64,5 +115,5 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
 
 pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
-    unsafe { ibv_cmd_req_notify_cq(cq, solicited_only) }
+    unsafe { if is_foreign(cq) { libc::EPERM } else { ibv_cmd_req_notify_cq(cq, solicited_only) } }
 }

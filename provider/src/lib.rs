@@ -1,8 +1,9 @@
 //! libibverbs provider of the `usb4_rdma` devices.
 //!
 //! libibverbs loads `libusb4_rdma-rdmav<PABI>.so` by name (from its driver folder, or from anywhere through
-//! `IBV_DRIVERS`), and the constructor below registers [`device::OPS`]. Every verb goes to the kernel through
-//! libibverbs' own `ibv_cmd_*` functions.
+//! `IBV_DRIVERS`), and the constructor below registers [`device::OPS`]. Verbs go to the kernel through
+//! libibverbs' own `ibv_cmd_*` functions; only the completions of a queue that the kernel publishes are taken from
+//! memory ([`published`]).
 //!
 //! Conventions are rdma-core's: verbs return an errno value, verbs that return a pointer set `errno`, polling returns
 //! a negative number. Entry points are `extern "C"`, out of which Rust never unwinds: a panic would abort the
@@ -14,9 +15,13 @@ mod context;
 mod cq;
 mod device;
 mod errno;
+mod extended;
+mod fork;
+mod mapping;
 mod memory;
 mod mr;
 mod pd;
+mod published;
 mod qp;
 mod version;
 

@@ -7,12 +7,14 @@
 #![allow(non_camel_case_types)]
 
 mod attributes;
+mod extended;
 mod functions;
 mod inline;
 mod objects;
 mod work;
 
 pub use attributes::*;
+pub use extended::*;
 pub use functions::*;
 pub use inline::*;
 pub use objects::*;

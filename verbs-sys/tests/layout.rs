@@ -43,6 +43,22 @@ fn objects() {
 }
 
 #[test]
+fn extended_completion_queues() {
+    let extended = check()
+        .all(layout!(ibv_cq_init_attr_ex as "struct ibv_cq_init_attr_ex" {
+            cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain,
+        }))
+        .all(layout!(ibv_poll_cq_attr as "struct ibv_poll_cq_attr" { comp_mask }))
+        .all(layout!(ibv_cq_ex as "struct ibv_cq_ex" {
+            comp_mask, status, wr_id, start_poll, next_poll, end_poll, read_opcode, read_vendor_err, read_byte_len,
+            read_imm_data, read_qp_num, read_src_qp, read_wc_flags, read_slid, read_sl, read_dlid_path_bits,
+            read_completion_ts, read_cvlan, read_flow_tag, read_tm_info, read_completion_wallclock_ns,
+        }))
+        .all(layout!(verbs_context as "struct verbs_context" { create_cq_ex, sz, context }));
+    run(extended, "extended");
+}
+
+#[test]
 fn work_requests_and_completions() {
     let work = check()
         .all(layout!(ibv_sge as "struct ibv_sge" { addr, length, lkey }))
@@ -106,6 +122,16 @@ fn constants() {
         ($($name:ident),* $(,)?) => { check()$(.number(stringify!($name), $name as i128))* };
     }
     let constants = constants!(
+        IBV_WC_EX_WITH_BYTE_LEN,
+        IBV_WC_EX_WITH_IMM,
+        IBV_WC_EX_WITH_QP_NUM,
+        IBV_WC_EX_WITH_SRC_QP,
+        IBV_WC_EX_WITH_SLID,
+        IBV_WC_EX_WITH_SL,
+        IBV_WC_EX_WITH_DLID_PATH_BITS,
+        IBV_WC_STANDARD_FLAGS,
+        IBV_CQ_INIT_ATTR_MASK_FLAGS,
+        IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
         IBV_SYSFS_NAME_MAX,
         IBV_SYSFS_PATH_MAX,
         IBV_WR_RDMA_WRITE,

@@ -2,21 +2,11 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+pub(crate) use tbv_verbs_sys::verbs_context;
 use tbv_verbs_sys::{
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_wc, opaque_fn,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_mr, ibv_pd, ibv_port_attr,
+    ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_wc, opaque_fn,
 };
-
-/// `struct verbs_context`: the extended verbs, and behind them the context that applications see.
-#[repr(C)]
-pub(crate) struct verbs_context {
-    extended_verbs: [opaque_fn; VERBS_CONTEXT_POINTERS],
-    pub(crate) sz: usize,
-    pub(crate) context: ibv_context,
-}
-
-/// Pointers in front of `sz`.
-const VERBS_CONTEXT_POINTERS: usize = 39;
 
 /// A memory region with what libibverbs keeps beside it.
 #[repr(C)]
@@ -46,7 +36,8 @@ pub(crate) struct verbs_context_ops {
     pub(crate) create_counters: opaque_fn,
     pub(crate) create_cq:
         Option<unsafe extern "C" fn(*mut ibv_context, c_int, *mut ibv_comp_channel, c_int) -> *mut ibv_cq>,
-    pub(crate) create_cq_ex: opaque_fn,
+    pub(crate) create_cq_ex:
+        Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
     pub(crate) create_flow: opaque_fn,
     pub(crate) create_flow_action_esp: opaque_fn,
     pub(crate) create_qp: Option<unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp>,

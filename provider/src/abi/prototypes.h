@@ -79,6 +79,8 @@ VERB(struct ibv_pd *, alloc_pd, struct ibv_context *)
 VERB(int, dealloc_pd, struct ibv_pd *)
 VERB(struct ibv_cq *, create_cq, struct ibv_context *, int,
      struct ibv_comp_channel *, int)
+VERB(struct ibv_cq_ex *, create_cq_ex, struct ibv_context *,
+     struct ibv_cq_init_attr_ex *)
 VERB(int, destroy_cq, struct CQ *)
 VERB(int, poll_cq, struct CQ *, int, struct ibv_wc *)
 VERB(int, req_notify_cq, struct CQ *, int)
