@@ -323,6 +323,10 @@ pub struct Cq {
     pub overflows: u64,
     /// Most completions in it right after one was put in.
     pub occupancy_max: u64,
+    /// Sum over [`Cq::pushed`] of what was in it right after.
+    pub occupancy_sum: u64,
+    /// Completions of queue pairs that were reset or destroyed first, while traced.
+    pub purged: u64,
 }
 
 /// A kind of work request.
@@ -406,7 +410,7 @@ const _: () = {
     assert!(size_of::<Thread>() == 40);
     assert!(size_of::<Whoami>() == 32);
     assert!(size_of::<CqKey>() == 8);
-    assert!(size_of::<Cq>() == 72);
+    assert!(size_of::<Cq>() == 88);
     assert!(size_of::<WorkKey>() == 16);
     assert!(size_of::<Work>() == 16);
     assert!(size_of::<Event>() == 48);

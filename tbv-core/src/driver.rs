@@ -12,6 +12,9 @@ const GUID_PREFIX: &str = "0200:5442:";
 pub(crate) const PROGRAMS: [&str; 7] =
     ["cq_overflow", "cq_push", "cq_poll", "cq_destroy", "cq_create", "post_send", "post_recv"];
 
+/// As above, for a tracepoint that a driver of this ABI may lack: it came later.
+pub(crate) const LATER_PROGRAM: &str = "cq_purge";
+
 /// The loaded driver's tracepoint ABI; `None` if it is not loaded or doesn't say.
 pub fn trace_abi(root: &Path) -> Option<u32> {
     let file = root.join("sys/module/thunderbolt_ibverbs/parameters/trace_abi");

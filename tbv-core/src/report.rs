@@ -127,7 +127,7 @@ pub struct Call {
 }
 
 /// What happened on one completion queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Completions {
     /// Process that created the queue.
     pub pid: u32,
@@ -145,12 +145,23 @@ pub struct Completions {
     pub consumed: u64,
     /// Completions taken out by a system call while traced.
     pub consumed_by_ioctl: u64,
+    /// Completions taken out in user space, without a system call: `consumed` less what system calls took and what
+    /// was purged. Known up to the queue's last event, and whole once it is destroyed. Absent if the queue was not
+    /// published, or in an interval.
+    #[serde(default)]
+    pub consumed_in_user_space: Option<u64>,
+    /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
+    #[serde(default)]
+    pub purged: u64,
     /// Completions that report an error, while traced.
     pub failed: u64,
     /// Completions that found the queue full, while traced.
     pub overflows: u64,
     /// Most completions in it right after one was put in.
     pub occupancy_max: u64,
+    /// Completions in it right after one was put in, on average; absent if none was, while traced.
+    #[serde(default)]
+    pub occupancy_mean: Option<f64>,
 }
 
 /// Work requests of one kind.
@@ -203,6 +214,13 @@ impl Report {
             self.completions.retain(|cq| names.contains(&cq.device));
             self.work_requests.retain(|work| names.contains(&work.device));
         }
+    }
+
+    /// Says that it is of an interval only.
+    pub fn set_interval(&mut self, interval: Interval) {
+        self.interval = Some(interval);
+        // Known for a queue's life only: the kernel doesn't see when it happens.
+        self.completions.iter_mut().for_each(|cq| cq.consumed_in_user_space = None);
     }
 
     /// Leaves only rows with failures.
@@ -338,9 +356,13 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices) -> Completions {
         produced: cq.produced,
         consumed: cq.consumed,
         consumed_by_ioctl: cq.consumed_by_ioctl,
+        consumed_in_user_space: (cq.mapped != 0)
+            .then(|| cq.consumed.saturating_sub(cq.consumed_by_ioctl).saturating_sub(cq.purged)),
+        purged: cq.purged,
         failed: cq.failed,
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
+        occupancy_mean: (cq.pushed > 0).then(|| cq.occupancy_sum as f64 / cq.pushed as f64),
     }
 }
 

@@ -66,6 +66,8 @@ impl Snapshot {
                 failed: cq.failed.saturating_sub(old.failed),
                 consumed_by_ioctl: cq.consumed_by_ioctl.saturating_sub(old.consumed_by_ioctl),
                 overflows: cq.overflows.saturating_sub(old.overflows),
+                occupancy_sum: cq.occupancy_sum.saturating_sub(old.occupancy_sum),
+                purged: cq.purged.saturating_sub(old.purged),
                 ..*cq
             };
             (*key, cq)

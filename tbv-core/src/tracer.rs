@@ -109,6 +109,11 @@ impl Tracer {
                     reason,
                 })?;
             }
+            // Without it a purge is told by nothing, and looks like consumption in user space.
+            let later = driver::LATER_PROGRAM;
+            if let Err(reason) = attach::raw_tracepoint(&mut ebpf, later, later) {
+                log::info!("the driver is older than this tool: {later}: {reason}");
+            }
         }
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
@@ -220,7 +225,8 @@ impl Tracer {
     /// Runs that the kernel skipped, over all attached programs.
     fn recursion_misses(&self) -> Result<u64> {
         let always = SCHEDULER.iter().map(|(name, _)| *name);
-        let ours = driver::PROGRAMS.into_iter().filter(|_| self.driver.is_some());
+        let ours = driver::PROGRAMS.into_iter().chain([driver::LATER_PROGRAM]);
+        let ours = ours.filter(|_| self.driver.is_some());
         let asked = |fd| sys::recursion_misses(fd).map_err(|e| Error::System("asking a program", e));
         let mut misses = 0;
         for name in always.chain(ours).chain(self.links.by_aya()) {

@@ -112,6 +112,7 @@ pub fn cq_push(ctx: RawTracePointContext) -> i32 {
             atomic::add(&raw mut (*cq).failed, 1);
         }
         let occupancy = produced.wrapping_sub(consumed);
+        atomic::add(&raw mut (*cq).occupancy_sum, occupancy);
         atomic::extreme(&raw mut (*cq).occupancy_max, occupancy, |new, old| new > old);
         totals(cq, produced, consumed);
     }
@@ -126,6 +127,19 @@ pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
     // SAFETY: a live map value.
     unsafe {
         atomic::add(&raw mut (*cq).consumed_by_ioctl, returned as u64);
+        totals(cq, ctx.arg(4), ctx.arg(5));
+    }
+    0
+}
+
+/// `cq_purge(dev, cqn, qpn, purged, produced, consumed)`.
+#[raw_tracepoint(tracepoint = "cq_purge")]
+pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
+    let Some(cq) = cq(&ctx, 1) else { return 0 };
+    let purged: u32 = ctx.arg(3);
+    // SAFETY: a live map value.
+    unsafe {
+        atomic::add(&raw mut (*cq).purged, purged as u64);
         totals(cq, ctx.arg(4), ctx.arg(5));
     }
     0

@@ -59,10 +59,20 @@ pub struct Endpoint {
 impl Endpoint {
     /// A queue pair in state RESET.
     pub fn new(context: &Rc<Context>, address: Address, shape: Shape) -> Result<Self, Error> {
-        let pd = Pd::new(context)?;
         let send_cq = Cq::new(context, shape.send_cq_entries)?;
         let receive_cq = Cq::new(context, shape.receive_cq_entries)?;
-        let qp = Qp::new(&pd, &send_cq, &receive_cq, shape.limits)?;
+        Self::with_queues(address, shape.limits, &send_cq, &receive_cq)
+    }
+
+    /// A queue pair in state RESET that completes to these queues.
+    pub fn with_queues(
+        address: Address,
+        limits: Limits,
+        send_cq: &Rc<Cq>,
+        receive_cq: &Rc<Cq>,
+    ) -> Result<Self, Error> {
+        let pd = Pd::new(send_cq.context())?;
+        let qp = Qp::new(&pd, send_cq, receive_cq, limits)?;
         Ok(Self { pd, qp, address })
     }
 }
@@ -76,6 +86,12 @@ pub fn unconnected(ports: &Ports, shape: Shape) -> Result<[Endpoint; 2], Error> 
 /// Makes two sides that can send to each other.
 pub fn connected(ports: &Ports, shape: Shape, how: Connection) -> Result<[Endpoint; 2], Error> {
     let pair = unconnected(ports, shape)?;
+    connect(&pair, how)?;
+    Ok(pair)
+}
+
+/// Makes two sides in state RESET send to each other.
+pub fn connect(pair: &[Endpoint; 2], how: Connection) -> Result<(), Error> {
     // Sequence numbers that are about to wrap, and that differ, so that mixing them up is noticed.
     let psns = [0x00ff_fff0, 0x0000_1234];
     for (this, that) in [(0, 1), (1, 0)] {
@@ -85,5 +101,5 @@ pub fn connected(ports: &Ports, shape: Shape, how: Connection) -> Result<[Endpoi
         own.qp.to_rtr(&own.address, &peer.address, peer.qp.number(), &how)?;
         own.qp.to_rts(&how)?;
     }
-    Ok(pair)
+    Ok(())
 }

@@ -166,7 +166,7 @@ impl<'a> Measured<'a> {
         self.intervals += 1;
         let start_ns = self.last_end_ns;
         let mut report = self.report(&now.since(&self.last), command);
-        report.interval = Some(Interval { number: self.intervals, start_ns, end_ns: elapsed });
+        report.set_interval(Interval { number: self.intervals, start_ns, end_ns: elapsed });
         report.duration_ns = elapsed - start_ns;
         self.last = now;
         self.last_end_ns = elapsed;

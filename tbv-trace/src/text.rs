@@ -145,9 +145,12 @@ fn completions(report: &Report) -> String {
         "PRODUCED",
         "CONSUMED",
         "BY IOCTL",
+        "IN USER SPACE",
+        "PURGED",
         "FAILED",
         "OVERFLOWS",
-        "MOST AT ONCE",
+        "MEAN AT PUSH",
+        "MOST",
     ];
     let rows = report.completions.iter().map(|c| {
         vec![
@@ -158,8 +161,11 @@ fn completions(report: &Report) -> String {
             c.produced.to_string(),
             c.consumed.to_string(),
             c.consumed_by_ioctl.to_string(),
+            c.consumed_in_user_space.map_or_else(|| ABSENT.to_owned(), |n| n.to_string()),
+            c.purged.to_string(),
             c.failed.to_string(),
             c.overflows.to_string(),
+            c.occupancy_mean.map_or_else(|| ABSENT.to_owned(), |mean| format!("{mean:.1}")),
             c.occupancy_max.to_string(),
         ]
     });

@@ -29,6 +29,14 @@ unsafe extern "C" {
         channel: *mut ibv_comp_channel,
         comp_vector: c_int,
     ) -> *mut ibv_cq;
+    pub fn ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel;
+    pub fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
+    pub fn ibv_get_cq_event(
+        channel: *mut ibv_comp_channel,
+        cq: *mut *mut ibv_cq,
+        cq_context: *mut *mut c_void,
+    ) -> c_int;
+    pub fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint);
     pub fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int;
     pub fn ibv_create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr) -> *mut ibv_qp;
     pub fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> c_int;

@@ -69,6 +69,12 @@ impl Context {
         &self.name
     }
 
+    /// The file by which the kernel knows it.
+    pub fn fd(&self) -> c_int {
+        // SAFETY: an open device.
+        unsafe { (*self.raw).cmd_fd }
+    }
+
     /// Attributes and limits.
     pub fn attributes(&self) -> Result<sys::ibv_device_attr, Error> {
         // SAFETY: numbers.

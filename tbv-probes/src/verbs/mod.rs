@@ -1,5 +1,6 @@
 //! libibverbs' objects, owned: each keeps alive what it was made from, and is destroyed with its last user.
 
+mod channel;
 mod context;
 mod cq;
 mod error;
@@ -7,8 +8,9 @@ mod memory;
 mod qp;
 mod work;
 
+pub use channel::Channel;
 pub use context::{Address, Addressing, Context, Event, Pd};
-pub use cq::{Cq, Idle};
+pub use cq::{Cq, Extended, Idle, Poller};
 pub use error::{Error, errno_name, status_name};
 pub use memory::{Mr, Region};
 pub use qp::{Connection, Limits, Qp};
