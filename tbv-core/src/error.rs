@@ -50,6 +50,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A budget that cannot be used.
+    #[error("{path}: {reason}")]
+    Budget {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A system call failed.
     #[error("{0}: {1}")]
     System(&'static str, std::io::Error),

@@ -3,6 +3,7 @@
 
 mod attach;
 pub mod btf;
+pub mod budget;
 pub mod cgroups;
 pub mod devices;
 pub mod doctor;
@@ -29,6 +30,7 @@ pub mod tracer;
 pub mod uapi;
 mod watch;
 
+pub use budget::Budget;
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use hook::Hook;

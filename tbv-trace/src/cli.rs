@@ -38,7 +38,9 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two reports
     Diff(DiffArgs),
-    /// Print the JSON schema of reports, of `events -f jsonl` or of `doctor -f json`
+    /// Judge a report's counts by a budget, for CI
+    Check(CheckArgs),
+    /// Print the JSON schema of reports, of `events -f jsonl`, of budgets or of `doctor -f json`
     Schema(SchemaArgs),
     /// Say what works on this machine, what doesn't, and what to do about it
     Doctor(DoctorArgs),
@@ -166,6 +168,57 @@ pub(crate) struct DiffArgs {
     /// The second report
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  tbv-trace run -f json -o report.json -- sh -c 'server & client -n 1000 && wait $!'
+  tbv-trace check report.json --budget budget.toml --iterations 1000 --strict
+  tbv-trace check report.json --budget budget.toml --iterations 1000 --expect post_send=N,completions=2N
+  tbv-trace check report.json --budget budget.toml --iterations 1000 --github --junit check.xml
+
+Counts are judged, never times. The work has to be proven first: the command succeeded, and work requests and
+completions are exactly those that the budget or --expect declares for N iterations. A report that does not prove
+its work is not judged, however few calls it has. docs/budget.md describes budgets, `tbv-trace schema budget`
+their form.
+
+Exit status:
+  0    the work was done, within every limit
+  1    a limit is exceeded; every one that is, is shown
+  2    wrong usage, or a file that cannot be used
+  3    cannot judge: the work is not proven; what is missing is shown
+  4    data was lost, under --strict; nothing is judged";
+
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// The budget, a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budget: PathBuf,
+    /// N: how many iterations the workload was told to do
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: u64,
+    /// Work of N iterations, beside or instead of the budget's: post_send=N,completions=2N
+    #[arg(long, value_name = "KEY=COUNT", value_delimiter = ',')]
+    pub(crate) expect: Vec<String>,
+    /// Exit with status 4, and judge nothing, if anything was lost
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Form of the result
+    #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
+    /// Also write the result to FILE, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Also write the result to FILE, as tables in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Also print what is wrong as annotations of a GitHub workflow; not with -f json
+    #[arg(long)]
+    pub(crate) github: bool,
+    /// The report; - for standard input
+    #[arg(value_name = "REPORT")]
+    pub(crate) report: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -333,6 +386,8 @@ pub(crate) enum SchemaOf {
     Report,
     /// A line of `events -f jsonl`
     Events,
+    /// A budget of `check`, as JSON; it is written in TOML
+    Budget,
     /// What `doctor -f json` prints
     Doctor,
 }

@@ -4,6 +4,8 @@ use std::{io, process::ExitCode};
 
 use crate::text;
 
+/// A budget is exceeded.
+pub(crate) const EXCEEDED: u8 = 1;
 /// Wrong usage, or a file that can't be read.
 pub(crate) const USAGE: u8 = 2;
 /// Nothing can be measured here; the message says what to do.
@@ -26,7 +28,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> ExitCode {
     let lines: Vec<String> = text.lines().map(text::printable).collect();
     say!("{}", lines.join("\n"));
     let code = match error.downcast_ref::<tbv_core::Error>() {
-        Some(tbv_core::Error::Report { .. }) => USAGE,
+        Some(tbv_core::Error::Report { .. } | tbv_core::Error::Budget { .. }) => USAGE,
         Some(_) => CANNOT_MEASURE,
         None => USAGE,
     };

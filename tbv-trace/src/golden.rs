@@ -3,9 +3,10 @@
 
 use std::{fs, path::PathBuf};
 
-use tbv_core::{Report, report::Interval};
+use tbv_core::{Budget, Report, report::Interval};
 
 use crate::{
+    check::{annotations, junit, markdown, render},
     cli::{Format, ShowArgs},
     diff::Difference,
     output,
@@ -69,6 +70,35 @@ fn differences() {
 }
 
 #[test]
+fn verdicts() {
+    let budget = Budget::read(&file("budget.toml")).unwrap();
+    let mut report = report("check.json");
+    let judge = |report: &Report, strict| budget.judge(report, 1000, strict).unwrap();
+    let exceeded = judge(&report, true);
+    same("check-exceeded.txt", &render(&exceeded));
+    same("check-exceeded.json", &(serde_json::to_string_pretty(&exceeded).unwrap() + "\n"));
+    same("check-exceeded.xml", &junit(&exceeded));
+    same("check-exceeded.md", &markdown(&exceeded));
+    same("check-exceeded.github", &annotations(&exceeded));
+
+    report.loss.rows_full = 7;
+    report.loss.total = 7;
+    let lost = judge(&report, true);
+    same("check-lost.txt", &render(&lost));
+    same("check-lost.xml", &junit(&lost));
+    same("check-lost.md", &markdown(&lost));
+    same("check-lost.github", &(annotations(&lost) + &annotations(&judge(&report, false))));
+
+    report.exit_status = Some(1);
+    report.completions[0].produced -= 500;
+    let unproven = judge(&report, false);
+    same("check-unproven.txt", &render(&unproven));
+    same("check-unproven.xml", &junit(&unproven));
+    same("check-unproven.md", &markdown(&unproven));
+    same("check-unproven.github", &annotations(&unproven));
+}
+
+#[test]
 fn streams() {
     let report = report("report.json");
     let call = |errno: Option<&'static str>, latency_ns, cq_handle| {
@@ -123,5 +153,9 @@ fn json_is_what_the_schemas_say() {
     let golden = |name| fs::read_to_string(file(name)).unwrap();
     valid(Report::json_schema(), &golden("report.json"));
     valid(Report::json_schema(), &golden("report.jsonl"));
+    for budget in ["budget.toml", "../../../ci/mapped.toml", "../../../ci/ioctl.toml"] {
+        let value: serde_json::Value = toml::from_str(&golden(budget)).unwrap();
+        valid(Budget::json_schema(), &value.to_string());
+    }
     golden("events.jsonl").lines().for_each(|line| valid(stream_line::json_schema(), line));
 }

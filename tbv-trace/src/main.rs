@@ -10,6 +10,7 @@ macro_rules! say {
     };
 }
 
+mod check;
 mod cli;
 mod command;
 mod diff;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         cli::Command::Events(args) => events::events(args, &log),
         cli::Command::Report(args) => output::report(args),
         cli::Command::Diff(args) => diff::diff(args),
+        cli::Command::Check(args) => check::check(args),
         cli::Command::Schema(args) => output::schema(args),
         cli::Command::Doctor(args) => doctor::doctor(args),
         cli::Command::Completions(args) => generated::completions(args),

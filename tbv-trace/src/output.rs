@@ -27,6 +27,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode> {
     let schema = match args.of {
         SchemaOf::Report => Report::json_schema(),
         SchemaOf::Events => stream_line::json_schema(),
+        SchemaOf::Budget => tbv_core::Budget::json_schema(),
         SchemaOf::Doctor => tbv_core::doctor::json_schema(),
     };
     writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&schema)?)?;

@@ -36,8 +36,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     if !report.command.is_empty() {
-        let words: Vec<String> = report.command.iter().map(|word| printable(&quoted(word))).collect();
-        writeln!(out, "command  {}", shortened(&words.join(" ")))?;
+        writeln!(out, "command  {}", command(&report.command))?;
     }
     write!(out, "where    kernel {}, hook {}", printable(&e.kernel), printable(&e.hook))?;
     for device in &e.devices {
@@ -173,7 +172,7 @@ fn completions(report: &Report) -> String {
 }
 
 /// A table whose columns from `numbers` on are aligned to the right.
-fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: usize) -> String {
+pub(crate) fn columns(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, numbers: usize) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(head);
@@ -235,7 +234,7 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
 }
 
 /// What was lost, each way by its name.
-fn losses(loss: &Losses) -> String {
+pub(crate) fn losses(loss: &Losses) -> String {
     if loss.total == 0 {
         return "loss     none: the counts are exact".to_owned();
     }
@@ -365,6 +364,12 @@ fn digits(value: f64) -> usize {
     } else {
         0
     }
+}
+
+/// A command as a shell takes it back, if it is not too long.
+pub(crate) fn command(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| printable(&quoted(word))).collect();
+    shortened(&words.join(" "))
 }
 
 /// A word as a shell takes it back.

@@ -6,9 +6,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/report.json");
+/// A report that is beyond this budget.
+const CHECKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/check.json");
+const BUDGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/budget.toml");
 
 fn run(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tbv-trace")).args(words).output().unwrap()
@@ -36,7 +40,8 @@ fn reports_that_cannot_be_used_are_refused() {
         (b"", "empty"),
     ] {
         fs::write(&file, text).unwrap();
-        for words in [vec!["report"], vec!["diff", GOLDEN]] {
+        let check = vec!["check", "--iterations", "1000", "--budget", BUDGET];
+        for words in [vec!["report"], vec!["diff", GOLDEN], check] {
             let output = run(&[&words[..], &[file.to_str().unwrap()]].concat());
             let (stdout, stderr) = texts(&output);
             assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -85,9 +90,19 @@ fn nothing_is_coloured() {
 fn every_command_has_a_manual_page_and_completions() {
     let dir = temporary("man");
     assert!(run(&["man", "--dir", dir.to_str().unwrap()]).status.success());
-    for command in
-        ["", "-run", "-attach", "-events", "-report", "-diff", "-schema", "-doctor", "-completions", "-man"]
-    {
+    for command in [
+        "",
+        "-run",
+        "-attach",
+        "-events",
+        "-report",
+        "-diff",
+        "-check",
+        "-schema",
+        "-doctor",
+        "-completions",
+        "-man",
+    ] {
         let page = fs::read_to_string(Path::new(&dir).join(format!("tbv-trace{command}.1"))).unwrap();
         for part in [".TH", ".SH NAME", ".SH SYNOPSIS", ".SH OVERHEAD", "bpftrace"] {
             assert!(page.contains(part), "tbv-trace{command}.1 has no {part}");
@@ -108,4 +123,118 @@ fn one_json_document_cannot_hold_intervals() {
     let (_, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr.contains("-f jsonl"), "{stderr}");
+}
+
+/// Status and both texts of `check` on a changed report and budget.
+fn check(
+    report: &dyn Fn(&str) -> String,
+    budget: &dyn Fn(&str) -> String,
+    words: &[&str],
+) -> (i32, String, String) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let files = [temporary(&format!("{number}.json")), temporary(&format!("{number}.toml"))];
+    fs::write(&files[0], report(&fs::read_to_string(CHECKED).unwrap())).unwrap();
+    fs::write(&files[1], budget(&fs::read_to_string(BUDGET).unwrap())).unwrap();
+    let [report, budget] = files.each_ref().map(|file| file.to_str().unwrap());
+    let output = run(&[&["check", report, "--budget", budget, "--iterations", "1000"], words].concat());
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    let (stdout, stderr) = texts(&output);
+    (output.status.code().unwrap(), stdout, stderr)
+}
+
+/// Room for all that the report holds.
+fn roomy(budget: &str) -> String {
+    budget.replace("at_most = 2.2", "at_most = 9").replace("equal = 0", "at_most = 4000")
+}
+
+#[test]
+fn a_budget_is_kept_exceeded_or_not_judged() {
+    let same = |text: &str| text.to_owned();
+    let lossy = |text: &str| {
+        text.replace("\"total\": 0", "\"total\": 7").replace("\"rows_full\": 0", "\"rows_full\": 7")
+    };
+    let failed = |text: &str| text.replace("\"exit_status\": 0", "\"exit_status\": 1");
+    let idle = |text: &str| text.replace("\"produced\": 1000", "\"produced\": 999");
+    let busy = |text: &str| text.replace("\"produced\": 1000", "\"produced\": 1001");
+    let (pass, breach, unproven) = ("result   passed", "result   EXCEEDED", "result   CANNOT JUDGE");
+    type Change<'a> = &'a dyn Fn(&str) -> String;
+    let cases: [(Change<'_>, Change<'_>, &[&str], i32, &str); 11] = [
+        (&same, &roomy, &[], 0, pass),
+        (&same, &roomy, &["--strict"], 0, pass),
+        (&same, &same, &[], 1, breach),
+        (&lossy, &roomy, &[], 0, "LOSS     7: rows_full 7"),
+        (&lossy, &same, &[], 1, breach),
+        (&lossy, &same, &["--strict"], 4, "result   LOST: 7 events"),
+        (&failed, &roomy, &[], 3, unproven),
+        (&idle, &roomy, &[], 3, unproven),
+        (&busy, &roomy, &[], 3, unproven),
+        (&busy, &roomy, &["--expect", "completions=2N+2"], 0, pass),
+        (&same, &roomy, &["--iterations", "999"], 2, ""),
+    ];
+    for (report, budget, words, expected, said) in cases {
+        let (status, stdout, stderr) = check(report, budget, words);
+        assert_eq!(status, expected, "{words:?}: {stdout}{stderr}");
+        assert!(stdout.contains(said), "{stdout}");
+        assert_eq!(stderr.is_empty(), expected == 0, "{stderr}");
+    }
+    let (_, stdout, _) = check(&same, &same, &[]);
+    assert_eq!(stdout.lines().filter(|line| line.starts_with("BREACH")).count(), 3, "{stdout}");
+}
+
+#[test]
+fn wrong_usage_of_check_is_refused() {
+    let same = |text: &str| text.to_owned();
+    let no_limits = |text: &str| text.split("[[limit]]").next().unwrap().to_owned();
+    let no_work = |text: &str| text.replace("[work]", "[work]\npots_send = \"N\"");
+    let later = |text: &str| text.replace("budget_version = 1", "budget_version = 2");
+    for (budget, words, message) in [
+        (&no_limits as &dyn Fn(&str) -> String, &[][..], "it has no [[limit]]"),
+        (&no_work, &[], "unknown field `pots_send`"),
+        (&later, &[], "budget version 2"),
+        (&same, &["--expect", "completions=many"], "--expect: `many` is no count"),
+        (&same, &["--github", "-f", "json"], "not JSON"),
+        (&same, &["--junit", "/no/such/dir/x"], "/no/such/dir/x"),
+        (&same, &["--markdown", "/dev/full"], "/dev/full"),
+    ] {
+        let (status, stdout, stderr) = check(&same, budget, words);
+        assert_eq!((status, stdout.as_str()), (2, ""), "{stderr}");
+        assert!(stderr.contains(message) && stderr.lines().count() == 1, "{stderr}");
+    }
+    for n in ["0", "-1", "x", ""] {
+        let output = run(&["check", CHECKED, "--budget", BUDGET, &format!("--iterations={n}")]);
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let output = run(&["check", CHECKED, "--budget", "/no/such/budget", "--iterations", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(texts(&output).1.contains("/no/such/budget: No such file"));
+}
+
+#[test]
+fn a_breach_stays_one_without_a_reader() {
+    let program = env!("CARGO_BIN_EXE_tbv-trace");
+    let words = format!("{program} check {CHECKED} --budget {BUDGET} --iterations 1000");
+    // The reader is gone before anything is written.
+    let script = format!("{{ sleep 0.3; {words}; echo $? >&2; }} | true");
+    let (_, stderr) = texts(&Command::new("sh").args(["-c", &script]).output().unwrap());
+    assert!(stderr.ends_with("1\n"), "{stderr}");
+}
+
+#[test]
+fn results_of_check_go_to_files_too() {
+    let same = |text: &str| text.to_owned();
+    let [xml, markdown] = ["check.xml", "check.md"].map(temporary);
+    // What an earlier run left is gone, also where it was longer.
+    fs::write(&xml, "x".repeat(100_000)).unwrap();
+    let words = ["--junit", xml.to_str().unwrap(), "--markdown", markdown.to_str().unwrap(), "--github"];
+    let (status, stdout, _) = check(&same, &same, &words);
+    let [made_xml, made_markdown] = [&xml, &markdown].map(|file| fs::read_to_string(file).unwrap());
+    [xml, markdown].iter().for_each(|file| fs::remove_file(file).unwrap());
+    assert_eq!(status, 1);
+    let golden = |name: &str| {
+        fs::read_to_string(Path::new(CHECKED).with_file_name(format!("check-exceeded.{name}"))).unwrap()
+    };
+    assert_eq!(made_xml, golden("xml"));
+    assert_eq!(made_markdown, golden("md"));
+    assert_eq!(stdout, golden("txt") + &golden("github"));
 }

@@ -48,6 +48,12 @@ pub fn op_name(op: Op) -> Cow<'static, str> {
     }
 }
 
+/// Whether [`op_name`] may give this name.
+pub fn is_op_name(name: &str) -> bool {
+    let unnamed = name.contains("_0x") || name.ends_with("_UNREADABLE");
+    unnamed || COMMANDS.iter().any(|row| row.1 == name) || METHODS.iter().any(|row| row.3 == name)
+}
+
 /// The name of a send work request's opcode: `enum ib_uverbs_wr_opcode` without prefix.
 pub fn work_opcode_name(opcode: u32) -> Cow<'static, str> {
     const NAMES: [&str; 7] = [
@@ -123,6 +129,7 @@ mod tests {
             (Op::method(0, 0x1000, 0x1003), "DV_KICK"),
         ] {
             assert_eq!(op_name(op), name);
+            assert!(is_op_name(name), "{name}");
         }
     }
 
@@ -144,6 +151,14 @@ mod tests {
             (Op(7), "OP_0x0000000000000007"),
         ] {
             assert_eq!(op_name(op), name);
+            assert!(is_op_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_known() {
+        for name in ["", "*", "POLLCQ", "poll_cq", "IB_USER_VERBS_CMD_POLL_CQ"] {
+            assert!(!is_op_name(name), "{name}");
         }
     }
 
