@@ -45,3 +45,4 @@ module_exit(tbv_exit);
 MODULE_DESCRIPTION("RDMA verbs over USB4 and Thunderbolt");
 MODULE_AUTHOR("The tbv developers");
 MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0");

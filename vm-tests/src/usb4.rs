@@ -39,8 +39,37 @@ fn load() -> Result<()> {
 pub fn reload() -> Result<()> {
     let module = env::var("TBV_KMOD")
         .context("TBV_KMOD is not set: run this by `cargo xtask vm` without --no-kmod")?;
-    must(&["insmod", &module, "loop=1"])?;
+    insert(&module, &[])
+}
+
+/// Loads the test double of the module, after the real one was unloaded.
+pub fn load_double(parameter: &str) -> Result<()> {
+    let module = doubles()?.join("kmod/thunderbolt_ibverbs.ko");
+    ensure!(module.is_file(), "{} is not built: `cargo xtask test` does that", module.display());
+    insert(&module.to_string_lossy(), &[parameter])
+}
+
+fn insert(module: &str, parameters: &[&str]) -> Result<()> {
+    must(&[&["insmod", module, "loop=1"], parameters].concat())?;
+    devices_are_there()
+}
+
+/// Waits for the devices' files.
+pub fn devices_are_there() -> Result<()> {
     command::wait_until("the devices", LIMIT, || Ok(Path::new("/dev/infiniband/uverbs1").exists()))
+}
+
+/// Where `cargo xtask test` puts test doubles.
+fn doubles() -> Result<PathBuf> {
+    let own = env::current_exe()?;
+    Ok(own.ancestors().nth(3).context("a test lies in target/<profile>/deps")?.join("doubles"))
+}
+
+/// The variable that makes libibverbs load a test double of the provider.
+pub fn double(name: &str) -> Result<String> {
+    let folder = doubles()?.join(name).join("debug");
+    ensure!(folder.is_dir(), "{} is not built: `cargo xtask test` does that", folder.display());
+    Ok(format!("IBV_DRIVERS={}", folder.join("libusb4_rdma").display()))
 }
 
 /// The number of objects that the devices hold: contexts, PDs, MRs, CQs and QPs.

@@ -12,13 +12,14 @@ use vm_tests::{calls, command, strace, usb4};
 const ITERATIONS: u64 = 200;
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs both sides of ib_send_lat under strace under tbv-trace.
-fn traced() -> Result<(Report, strace::Trace)> {
+/// Runs both sides of ib_send_lat under strace under tbv-trace, with completions polled in one way.
+fn traced(way: &str) -> Result<(Report, strace::Trace)> {
     usb4::set_up()?;
     let (json, trace) = ("/tmp/completions.json", "/tmp/completions.strace");
     let [server, client] = usb4::DEVICES;
     let script = format!(
-        "ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
+        "export USB4_RDMA_CQ={way}
+        ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
         until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
             kill -0 $server || exit 2; sleep 0.1
         done
@@ -45,43 +46,67 @@ fn of<'a>(report: &'a Report, table: &str, pid: u32) -> Result<Vec<&'a Value>> {
     Ok(rows.iter().filter(|row| row["pid"] == pid).collect())
 }
 
-#[test]
-fn ib_send_lat_posts_and_completes_exactly_what_it_should() -> Result<()> {
-    let (report, trace) = traced()?;
+/// What ib_send_lat is known to do, and that strace saw the same calls; how often each side polled by system call.
+fn polls(report: &Report, trace: &strace::Trace, mapped: bool) -> Result<Vec<u64>> {
     ensure!(report.json["environment"]["driver_trace_abi"] == 1, "{}", report.json["environment"]);
     ensure!(report.lost()? == 0, "{}", report.json["loss"]);
-    strace::agrees(&trace, &calls::as_seen_by_strace(&report.calls))?;
+    strace::agrees(trace, &calls::as_seen_by_strace(&report.calls))?;
+    ensure!(report.calls.keys().all(|call| call.entry == "ioctl"), "a write: {:?}", report.calls);
     let pids = calls::pids(&report.calls);
     ensure!(pids.len() == 2, "{pids:?}");
+    let mut polls = Vec::new();
     for pid in pids {
         let mut posted = [0, 0];
-        for row in of(&report, "work_requests", pid)? {
+        for row in of(report, "work_requests", pid)? {
             posted[usize::from(row["queue"] == "receive")] += number(row, "posted")?;
             ensure!(number(row, "posted")? == number(row, "signalled")?, "unsignalled: {row}");
         }
         ensure!(posted == [ITERATIONS; 2], "pid {pid} posted {posted:?}");
-        let (mut produced, mut consumed, mut by_ioctl) = (0, 0, 0);
-        for row in of(&report, "completions", pid)? {
+        let (mut produced, mut consumed, mut by_ioctl, mut in_user_space) = (0, 0, 0, 0);
+        for row in of(report, "completions", pid)? {
+            ensure!(row["mapped"] == mapped, "{row}");
             produced += number(row, "produced")?;
             consumed += number(row, "consumed")?;
             by_ioctl += number(row, "consumed_by_ioctl")?;
-            ensure!(number(row, "overflows")? == 0 && number(row, "failed")? == 0, "{row}");
-            ensure!(number(row, "occupancy_max")? <= number(row, "entries")?, "{row}");
+            if mapped {
+                in_user_space += number(row, "consumed_in_user_space")?;
+            } else {
+                ensure!(row["consumed_in_user_space"].is_null(), "{row}");
+            }
+            let clean = ["overflows", "failed", "purged"];
+            ensure!(clean.iter().all(|field| row[field] == 0), "{row}");
+            let (most, mean) = (number(row, "occupancy_max")?, row["occupancy_mean"].as_f64());
+            ensure!(most <= number(row, "entries")?, "{row}");
+            ensure!(mean.is_none_or(|mean| mean >= 1.0 && mean <= most as f64), "{row}");
         }
-        ensure!(produced == 2 * ITERATIONS, "pid {pid}: {produced} completions");
-        ensure!(consumed == produced && by_ioctl == produced, "pid {pid}: {consumed}, {by_ioctl} by ioctl");
+        ensure!(
+            produced == 2 * ITERATIONS && consumed == produced,
+            "pid {pid}: {produced}, {consumed} taken"
+        );
+        let expected = if mapped { (0, produced) } else { (produced, 0) };
+        ensure!((by_ioctl, in_user_space) == expected, "pid {pid}: {by_ioctl} by ioctl, {in_user_space} not");
         let calls_of = |op: &str| -> u64 {
             let own = report.calls.iter().filter(|(call, _)| call.pid == pid && call.op == op);
             own.map(|(_, count)| count).sum()
         };
-        ensure!(
-            calls_of("POST_SEND") == ITERATIONS && calls_of("POST_RECV") == ITERATIONS,
-            "{:?}",
-            report.calls
-        );
-        ensure!(calls_of("POLL_CQ") >= produced, "{} polls for {produced}", calls_of("POLL_CQ"));
+        let posts = (calls_of("POST_SEND"), calls_of("POST_RECV"));
+        ensure!(posts == (ITERATIONS, ITERATIONS), "{:?}", report.calls);
+        polls.push(calls_of("POLL_CQ"));
     }
-    ensure!(report.calls.keys().all(|call| call.entry == "ioctl"), "a write: {:?}", report.calls);
+    Ok(polls)
+}
+
+#[test]
+fn ib_send_lat_polls_only_by_system_call_if_it_is_told_to() -> Result<()> {
+    let (report, trace) = traced("ioctl")?;
+    let by_ioctl = polls(&report, &trace, false)?;
+    ensure!(by_ioctl.iter().all(|polls| *polls >= 2 * ITERATIONS), "{by_ioctl:?}");
+    // Its send queue holds one completion.
+    let (report, trace) = traced("mapped")?;
+    let smallest = report.json["completions"].as_array().context("no completions")?;
+    ensure!(smallest.iter().any(|row| row["entries"] == 1), "{smallest:?}");
+    let mapped = polls(&report, &trace, true)?;
+    ensure!(mapped == [0, 0], "{mapped:?}");
     Ok(())
 }
 
@@ -89,13 +114,14 @@ fn ib_send_lat_posts_and_completes_exactly_what_it_should() -> Result<()> {
 fn tracepoint_formats_are_those_the_programs_read() -> Result<()> {
     usb4::set_up()?;
     // Event, and its arguments in the order in which tbv-ebpf/src/driver.rs counts them.
-    let read: [(&str, &str); 7] = [
+    let read: [(&str, &str); 8] = [
         ("post_send", "dev qpn seq wr_id opcode signalled length num_sge"),
         ("post_recv", "dev qpn seq wr_id opcode signalled length num_sge"),
         ("cq_create", "dev cqn pid cqe mapped"),
         ("cq_destroy", "dev cqn produced consumed"),
         ("cq_push", "dev qpn seq wr_id opcode signalled cqn status byte_len produced consumed"),
         ("cq_poll", "dev cqn asked returned produced consumed"),
+        ("cq_purge", "dev cqn qpn purged produced consumed"),
         ("cq_overflow", "dev cqn qpn seq wr_id produced consumed overflows"),
     ];
     for (event, fields) in read {

@@ -1,10 +1,9 @@
 //! A provider that does not know the ABI which the module speaks: it leaves the device alone and says why.
 #![cfg(feature = "vm")]
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use vm_tests::command::{self, Output};
 use vm_tests::fault::counter;
 use vm_tests::usb4::{self, DEVICES};
@@ -14,12 +13,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs a verbs program with a test double of the provider.
 fn with_double(double: &str, words: &[&str]) -> Result<Output> {
     usb4::set_up()?;
-    let own = std::env::current_exe()?;
-    let target: PathBuf = own.ancestors().nth(3).context("a test lies in target/<profile>/deps")?.into();
-    let folder = target.join("doubles").join(double).join("debug");
-    ensure!(folder.is_dir(), "{} is not built: `cargo xtask test` does that", folder.display());
-    let drivers = format!("IBV_DRIVERS={}", folder.join("libusb4_rdma").display());
-    command::run(&[&["env", &drivers], words].concat(), LIMIT)
+    command::run(&[&["env", &usb4::double(double)?], words].concat(), LIMIT)
 }
 
 /// Nothing of ours was opened, or it was closed again, and the real provider still works.

@@ -25,15 +25,27 @@ fn folder(kernel: &Kernel) -> PathBuf {
 
 /// Builds what is stale, with W=1. A warning is an error.
 pub(crate) fn build(kernel: &Kernel) -> Result<()> {
-    let folder = folder(kernel);
-    let mut stale = !module(kernel).is_file();
+    build_in(&folder(kernel), kernel, &[])
+}
+
+/// Builds the test double: target/doubles/kmod/thunderbolt_ibverbs.ko.
+pub(crate) fn build_double(kernel: &Kernel) -> Result<()> {
+    build_in(&paths::target().join("doubles"), kernel, &["TBV_DOUBLE=1"])
+}
+
+fn build_in(folder: &Path, kernel: &Kernel, variables: &[&str]) -> Result<()> {
+    let mut stale = !folder.join("kmod/thunderbolt_ibverbs.ko").is_file();
     for name in SOURCES {
         stale |= copy(&paths::root().join(name), &folder.join(name))?;
     }
     if stale {
-        eprintln!("build: building the kernel module for Linux {}", kernel.version);
+        let variables = variables.join(" ");
+        eprintln!(
+            "build: building the kernel module for Linux {}",
+            format!("{} {variables}", kernel.version).trim_end()
+        );
     }
-    let mut make = make(kernel, &[]);
+    let mut make = make_in(folder, kernel, variables);
     let said = make.output().with_context(|| format!("cannot start `{}`", process::shown(&make)))?;
     let text = String::from_utf8_lossy(&said.stderr);
     if !said.status.success() || text.contains("warning:") {
@@ -44,8 +56,12 @@ pub(crate) fn build(kernel: &Kernel) -> Result<()> {
 
 /// `make` in the folder of the build, which must have been done.
 pub(crate) fn make(kernel: &Kernel, targets: &[&str]) -> Command {
+    make_in(&folder(kernel), kernel, targets)
+}
+
+fn make_in(folder: &Path, kernel: &Kernel, arguments: &[&str]) -> Command {
     let mut make = process::command("make", ["-s", "-C"]);
-    make.arg(folder(kernel).join("kmod")).arg(format!("KDIR={}", kernel.headers().display())).args(targets);
+    make.arg(folder.join("kmod")).arg(format!("KDIR={}", kernel.headers().display())).args(arguments);
     make
 }
 

@@ -1,18 +1,18 @@
-//! Test doubles of the provider: our own code, built to know another ABI than the module speaks.
+//! Test doubles: our own provider and module, built by a flag to be another one than they are.
 
 use anyhow::Result;
 
-use crate::{paths, process};
+use crate::{kernels, kmod, paths, process};
 
 /// Features of the provider, and the folders under `target/doubles` where vm-tests finds what they make.
-const DOUBLES: [&str; 2] = ["double-listed", "double-opened"];
+const PROVIDERS: [&str; 4] = ["double-listed", "double-opened", "double-old", "double-regressed"];
 
-/// Builds each into a folder of its own, so that the real provider stays what it is.
+/// Builds each into a folder of its own, so that the real ones stay what they are.
 pub(super) fn build() -> Result<()> {
-    for double in DOUBLES {
+    for double in PROVIDERS {
         let mut cargo = process::command("cargo", ["build", "--quiet", "-p", "tbv-provider", "--features"]);
         cargo.arg(double).arg("--target-dir").arg(paths::target().join("doubles").join(double));
         process::run(cargo.current_dir(paths::root()))?;
     }
-    Ok(())
+    kmod::build_double(&kernels::choose(None)?)
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 .iter()
                 .find(|(name, _)| name == suite.name)
                 .with_context(|| format!("vm-tests has no test file {}.rs", suite.name))?;
-            jobs.push((suite, guest(suite, &binary.1)?));
+            jobs.push((suite, guest(suite, &binary.1, args.full)?));
         }
         outcomes.extend(side_by_side(jobs, args.jobs)?);
     }
@@ -89,7 +89,7 @@ fn host(suite: &Suite) -> Result<Command> {
     Ok(command)
 }
 
-fn guest(suite: &Suite, binary: &str) -> Result<Command> {
+fn guest(suite: &Suite, binary: &str, full: bool) -> Result<Command> {
     let mut command = process::xtask(["vm", "--no-build"])?;
     command.args(["--timeout", &suite.limit_s.to_string()]);
     if !suite.driver {
@@ -104,7 +104,11 @@ fn guest(suite: &Suite, binary: &str) -> Result<Command> {
     if !suite.append.is_empty() {
         command.args(["--append", suite.append]);
     }
-    command.args(["--", binary, "--test-threads=1"]);
+    command.arg("--");
+    if full {
+        command.args(["env", "TBV_FULL=1"]);
+    }
+    command.args([binary, "--test-threads=1"]);
     command.current_dir(paths::root());
     Ok(command)
 }

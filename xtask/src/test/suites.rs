@@ -90,6 +90,7 @@ pub(super) const VM: &[Suite] = &[
     vm("raw", "every hook against a client that knows what it sent"),
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
+    driver("cq_published", "completion queues in user space: every completion once, whatever happens"),
     driver("probes", "every byte and every error of our driver and provider"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
@@ -99,6 +100,7 @@ pub(super) const VM: &[Suite] = &[
     },
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
     driver("completions", "work requests and completions of our driver, counted exactly"),
+    driver("gate", "ioctl counts within the budgets of ci/, and a regressed provider found out"),
     vm("no_rdma", "a machine without RDMA"),
     Suite {
         append: "lockdown=confidentiality",
