@@ -264,23 +264,22 @@ fn one_slot_two_consumers() {
 
 #[test]
 fn two_slots_two_consumers() {
-    check(2, |first| two_consumers(2, first, 2, [1, 2]));
+    check(2, |first| two_consumers(2, first, 3, [1, 2]));
 }
 
 #[test]
 fn three_in_four_slots_two_consumers() {
-    check(2, |first| two_consumers(3, first, 2, [2, 3]));
+    check(2, |first| two_consumers(3, first, 3, [2, 3]));
 }
 
 #[test]
 fn a_poll_by_system_call_among_consumers() {
     check(2, |first| {
         let (mut kernel, queue) = Kernel::new(2, first);
-        kernel.push(1);
+        assert!(kernel.push(1) && kernel.push(2));
         let consumers = [1, 2].map(|room| consumer(&queue, 1, room));
         let mut by_call = Vec::new();
         kernel.poll(1, &mut by_call);
-        kernel.push(2);
         kernel.push(3);
         kernel.poll(2, &mut by_call);
         let mut taken: Vec<_> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
