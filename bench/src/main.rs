@@ -1,16 +1,18 @@
-//! What tracing costs per call, natively, in interleaved rounds: nothing attached, tbv, and other tracers.
+//! What tracing costs per call, natively, in interleaved rounds: nothing attached, tbv, and other tracers. And what it
+//! costs to poll a completion queue that is published to user space.
 //!
 //! A machine without RDMA has no uverbs call to trace. The worker makes the same ioctl, with the same request in
 //! memory, on /dev/null, and tbv's own programs are told to take that for an uverbs device: everything they do is what
 //! they do in earnest, and the call itself is as short as an ioctl can be.
 
 mod arms;
+mod poll;
 mod worker;
 
 use std::{collections::BTreeMap, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use arms::Arm;
 
@@ -20,7 +22,10 @@ use arms::Arm;
     after_help = "Needs root, the kernel's BTF, and bpftrace, perf and strace in PATH. Prints; judges nothing.
 `cargo xtask bench` builds and runs it."
 )]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Rounds; every tracer has its turn in each
     #[arg(long, default_value_t = 9)]
     rounds: u32,
@@ -32,11 +37,22 @@ struct Args {
     worker: Option<u64>,
 }
 
+#[derive(Subcommand)]
+enum What {
+    /// What a poll of a published completion queue costs, next to a system call; needs no privileges
+    Poll {
+        /// Rounds; each kind has its turn in each
+        #[arg(long, default_value_t = 25)]
+        rounds: u32,
+    },
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done = match args.worker {
-        Some(calls) => worker::work(calls),
-        None => run(&args),
+    let done = match (&args.what, args.worker) {
+        (Some(What::Poll { rounds }), _) => poll::run(*rounds),
+        (None, Some(calls)) => worker::work(calls),
+        (None, None) => run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -90,7 +106,7 @@ fn run(args: &Args) -> Result<()> {
     let mut added = BTreeMap::new();
     for (number, arm) in Arm::ALL.into_iter().enumerate() {
         let Some(of) = times.get(&number) else { continue };
-        let (min, max) = of.iter().fold((f64::MAX, 0.0_f64), |(min, max), ns| (min.min(*ns), max.max(*ns)));
+        let (min, max) = extremes(of);
         let more = median(of) - untraced;
         added.insert(arm.name(), more);
         writeln!(out, "{:<44} {min:>10.0} {:>10.0} {max:>10.0} {more:>12.0}", arm.name(), median(of))?;
@@ -103,6 +119,10 @@ fn run(args: &Args) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn extremes(of: &[f64]) -> (f64, f64) {
+    of.iter().fold((f64::MAX, 0.0), |(min, max), ns| (min.min(*ns), max.max(*ns)))
 }
 
 fn median(of: &[f64]) -> f64 {

@@ -105,17 +105,17 @@ impl<M: Memory> Consumer<M> {
     /// What it means that nothing came after `from`; `None` if something has.
     fn nothing(&self, from: u64) -> Option<Nothing> {
         let lost = self.memory.ovf_seq().load(Acquire);
-        let told = self.told.load(Relaxed);
+        let news = lost > self.told.load(Relaxed);
         let dead = self.memory.dead().load(Acquire) != 0;
-        if lost == told && !dead {
+        if !news && !dead {
             return Some(Nothing::Empty);
         }
         // What preceded the loss or the end must be taken first.
         if self.memory.produced().load(Acquire) != from {
             return None;
         }
-        // Each loss is told once, to one thread.
-        if lost != told && self.told.compare_exchange(told, lost, Relaxed, Relaxed).is_ok() {
+        // Each loss is told once, to one thread. Another may have told more by now: that stays told.
+        if news && self.told.fetch_max(lost, Relaxed) < lost {
             return Some(Nothing::Overflow);
         }
         Some(if dead { Nothing::Dead } else { Nothing::Empty })

@@ -85,6 +85,7 @@ fn host(suite: &Suite) -> Result<Command> {
         "xtask" => process::xtask(words)?,
         program => process::command(program, words),
     };
+    command.envs(suite.env);
     command.current_dir(paths::root());
     Ok(command)
 }

@@ -10,6 +10,8 @@ pub(super) struct Suite {
     pub(super) what: &'static str,
     /// The command, for one that runs on this machine.
     pub(super) command: &'static str,
+    /// An environment variable of it.
+    pub(super) env: Option<(&'static str, &'static str)>,
     /// Whether our own driver is loaded in its guest.
     pub(super) driver: bool,
     /// Whether its guest has the debug kernel.
@@ -29,6 +31,7 @@ const fn check(name: &'static str, what: &'static str, command: &'static str) ->
         name,
         what,
         command,
+        env: None,
         driver: false,
         debug_kernel: false,
         append: "",
@@ -43,6 +46,7 @@ const fn vm(name: &'static str, what: &'static str) -> Suite {
         name,
         what,
         command: "",
+        env: None,
         driver: false,
         debug_kernel: false,
         append: "",
@@ -67,6 +71,16 @@ pub(super) const HOST: &[Suite] = &[
     Suite {
         counts_tests: true,
         ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
+    },
+    // In a folder of its own, or both would be built anew every time.
+    Suite {
+        counts_tests: true,
+        env: Some(("RUSTFLAGS", "--cfg loom")),
+        ..check(
+            "loom",
+            "published completions, in every order of kernel and consumers",
+            "cargo test --quiet --release -p tbv-cq-ring --test loom --target-dir target/loom",
+        )
     },
     check(
         "wire-fuzz",
