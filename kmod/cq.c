@@ -17,8 +17,11 @@
 #include "tbv.h"
 #include "trace.h"
 
-/* How often a poll tries again when other consumers are faster. */
-#define TBV_CQ_TAKE_TRIES	64
+/*
+ * How often to try again when other consumers are faster. Bounded, because a
+ * process may write to its page what it likes.
+ */
+#define TBV_CQ_TAKE_TRIES	16
 
 static u64 total(const struct tbv_cq *cq, u64 number)
 {
@@ -130,7 +133,7 @@ static bool fires(struct tbv_cq *cq, bool solicited)
 	if (!cq->armed || (cq->armed_solicited && !solicited))
 		return false;
 	cq->armed = false;
-	return true;
+	return !tbv_double_forgets();
 }
 
 /* A completion as the process reads it. */
@@ -209,39 +212,65 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 		cq->base.event_handler(&event, cq->base.cq_context);
 }
 
+/* Become the owner of all that is in; @from is where it begins. */
+static bool take_all(struct tbv_cq_ring *ring, u64 *from)
+{
+	int tries;
+
+	for (tries = 0; tries < TBV_CQ_TAKE_TRIES; tries++) {
+		*from = tbv_cq_ring_consumed(ring);
+		if (tbv_cq_ring_take(ring, *from, ring->produced))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Nobody shall see the completions of this QP any more. They are marked, for
- * others may be polling, and go when their turn comes; the oldest go now.
+ * Take the completions of one QP out. Others may be polling: so all are taken
+ * out, and those of other QPs are put in again, in order. A slot that is
+ * written is never one that is still to be read, because the ring holds them
+ * all. The totals that are told do not count what is put in again.
  */
 void tbv_cq_purge(struct tbv_cq *cq, struct tbv_qp_stub *stub)
 {
 	struct tbv_dev *dev = to_tbv_dev(cq->base.device);
 	struct tbv_cq_ring *ring = &cq->ring;
+	u64 i, from, to, purged = 0;
+	struct ib_uverbs_wc entry;
 	unsigned long flags;
-	u64 from, i, n = 0;
+	bool notify = false;
+	struct ib_wc *wc;
 
 	/* When the device goes, the completions stay for who maps the queue. */
 	if (READ_ONCE(dev->leaving))
 		return;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	from = tbv_cq_ring_consumed(ring);
-	for (i = from; i != ring->produced; i++) {
-		if (cq->wc[i & ring->mask].qp != &stub->qp)
+	to = ring->produced;
+	if (!take_all(ring, &from))
+		goto unlock;
+	for (i = from; i != to; i++) {
+		wc = &cq->wc[i & ring->mask];
+		if (wc->qp == &stub->qp) {
+			purged++;
 			continue;
-		cq->wc[i & ring->mask].qp = NULL;
-		tbv_cq_ring_hide(ring, i);
-		n++;
+		}
+		entry = to_uverbs(wc);
+		cq->wc[ring->produced & ring->mask] = *wc;
+		tbv_cq_ring_push(ring, &entry);
+		ring->first++;
 	}
-	for (i = from; i != ring->produced && !cq->wc[i & ring->mask].qp; i++)
-		;
-	if (i != from)
-		tbv_cq_ring_take(ring, from, i);
-	if (n)
-		trace_cq_purge(dev->index, cq->cqn, stub->qp.qp_num, n,
+	/* Meanwhile somebody may have armed, seen nothing and gone to sleep. */
+	if (ring->produced != to)
+		notify = fires(cq, true);
+	if (purged)
+		trace_cq_purge(dev->index, cq->cqn, stub->qp.qp_num, purged,
 			       total(cq, ring->produced),
 			       total(cq, ring->consumed));
+unlock:
 	spin_unlock_irqrestore(&cq->lock, flags);
+	if (notify && cq->base.comp_handler)
+		cq->base.comp_handler(&cq->base, cq->base.cq_context);
 }
 
 /* Copy what is there, and make it ours unless another consumer was faster. */
@@ -250,15 +279,33 @@ static bool try_poll(struct tbv_cq *cq, int num_entries, struct ib_wc *wc,
 {
 	struct tbv_cq_ring *ring = &cq->ring;
 	u64 from = tbv_cq_ring_consumed(ring);
-	u64 i;
-	int n = 0;
+	int n;
 
-	for (i = from; i != ring->produced && n < num_entries; i++)
-		if (cq->wc[i & ring->mask].qp)
-			wc[n++] = cq->wc[i & ring->mask];
-	if (i != from && !tbv_cq_ring_take(ring, from, i))
+	for (n = 0; n < num_entries && from + n != ring->produced; n++)
+		wc[n] = cq->wc[(from + n) & ring->mask];
+	if (n && !tbv_cq_ring_take(ring, from, from + n))
 		return false;
 	*taken = n;
+	return true;
+}
+
+/*
+ * Whether to say now that completions were lost. Who waits for them would wait
+ * for ever; but an error makes uverbs forget what this call has taken before.
+ * So it is told to a task that has found the queue empty twice in a row.
+ */
+static bool tells_overflow(struct tbv_cq *cq, int taken)
+{
+	bool again = cq->empty_for == current;
+
+	cq->empty_for = NULL;
+	if (taken || cq->overflows_told == cq->ring.overflows)
+		return false;
+	if (!again) {
+		cq->empty_for = current;
+		return false;
+	}
+	cq->overflows_told = cq->ring.overflows;
 	return true;
 }
 
@@ -270,18 +317,14 @@ int tbv_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	int tries, n = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	/* Bounded: a process may write to the page what it likes. */
 	for (tries = 0; tries < TBV_CQ_TAKE_TRIES; tries++)
 		if (try_poll(cq, num_entries, wc, &n))
 			break;
 	trace_cq_poll(dev->index, cq->cqn, num_entries, n,
 		      total(cq, cq->ring.produced),
 		      total(cq, cq->ring.consumed));
-	/* Or who waits for what is lost would wait for ever. */
-	if (!n && cq->overflows_told != cq->ring.overflows) {
-		cq->overflows_told = cq->ring.overflows;
+	if (tells_overflow(cq, n))
 		n = -EOVERFLOW;
-	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }

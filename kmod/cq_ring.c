@@ -94,25 +94,26 @@ void tbv_cq_ring_overflow(struct tbv_cq_ring *ring)
 		smp_store_release(&ring->shm->ovf_seq, ring->overflows);
 }
 
-/* Who takes completion @number, which is in the ring, shall drop it. */
-void tbv_cq_ring_hide(struct tbv_cq_ring *ring, u64 number)
-{
-	if (ring->shm)
-		WRITE_ONCE(slot(ring, number)->reserved, TBV_CQ_SHM_PURGED);
-}
-
 /**
  * tbv_cq_ring_take - move on, unless another consumer was faster
  * @ring: the ring
  * @from: what tbv_cq_ring_consumed() said
  * @to: not past produced
  *
+ * A value that cannot be is put right: nobody has taken anything by it.
+ *
  * Return: whether completions @from … @to - 1 are the caller's now.
  */
 bool tbv_cq_ring_take(struct tbv_cq_ring *ring, u64 from, u64 to)
 {
-	if (cmpxchg(&ring->consumer->consumed, from, to) != from)
+	u64 found = cmpxchg(&ring->consumer->consumed, from, to);
+
+	if (found - from > ring->produced - from) {
+		if (cmpxchg(&ring->consumer->consumed, found, to) != found)
+			return false;
+	} else if (found != from) {
 		return false;
+	}
 	ring->consumed = to;
 	return true;
 }

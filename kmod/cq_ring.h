@@ -22,7 +22,7 @@
  * @consumer: where consumers say how far they are; written by the process if
  *	the queue is published
  * @own: stands in for it if it is not
- * @first: where the totals began
+ * @first: where the totals began, and what was put in twice
  * @produced: completions put in
  * @consumed: last value of @consumer that could be
  * @overflows: completions lost
@@ -48,7 +48,6 @@ u64 tbv_cq_ring_consumed(struct tbv_cq_ring *ring);
 bool tbv_cq_ring_full(struct tbv_cq_ring *ring);
 void tbv_cq_ring_push(struct tbv_cq_ring *ring, const struct ib_uverbs_wc *wc);
 void tbv_cq_ring_overflow(struct tbv_cq_ring *ring);
-void tbv_cq_ring_hide(struct tbv_cq_ring *ring, u64 number);
 bool tbv_cq_ring_take(struct tbv_cq_ring *ring, u64 from, u64 to);
 void tbv_cq_ring_die(struct tbv_cq_ring *ring);
 

@@ -17,11 +17,13 @@ enum tbv_double {
 	TBV_DOUBLE_RESERVED,	/* … something in a reserved field, … */
 	TBV_DOUBLE_RING_OFFSET,	/* … or a place where nothing is */
 	TBV_DOUBLE_CONSUMER_OFFSET,
+	TBV_DOUBLE_NO_EVENT,	/* it forgets every 100th event */
 };
 
 #ifdef TBV_DOUBLE
 bool tbv_double_is(enum tbv_double which);
 void tbv_double_reply(struct usb4_rdma_create_cq_resp *resp);
+bool tbv_double_forgets(void);
 #else
 static inline bool tbv_double_is(enum tbv_double which)
 {
@@ -30,6 +32,11 @@ static inline bool tbv_double_is(enum tbv_double which)
 
 static inline void tbv_double_reply(struct usb4_rdma_create_cq_resp *resp)
 {
+}
+
+static inline bool tbv_double_forgets(void)
+{
+	return false;
 }
 #endif
 

@@ -8,7 +8,7 @@
 /**
  * struct tbv_mmap_entry - memory that a process may map
  * @base: what the RDMA core finds it by
- * @memory: from vmalloc_user()
+ * @memory: whole pages, by vmalloc
  * @writable: by the process
  */
 struct tbv_mmap_entry {

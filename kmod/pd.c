@@ -27,7 +27,7 @@ void tbv_dealloc_ucontext(struct ib_ucontext *ctx)
 
 /*
  * Its presence allows unplug and unload under open contexts. The core destroys
- * the objects; nothing of this driver is mapped.
+ * the objects; mapped memory stays with who maps it.
  */
 void tbv_disassociate_ucontext(struct ib_ucontext *ctx)
 {

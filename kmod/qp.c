@@ -98,6 +98,8 @@ int tbv_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct tbv_qp *qp = to_tbv_qp(ibqp);
 	int err;
 
+	if (READ_ONCE(dev->leaving))
+		return -ENODEV;
 	err = check_init(ibqp, init);
 	if (err)
 		return err;

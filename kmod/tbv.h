@@ -121,6 +121,7 @@ struct tbv_cq {
 	struct tbv_cq_ring ring;
 	struct ib_wc *wc;	/* as many as the ring has slots */
 	u64 overflows_told;	/* to who polls by system call */
+	const void *empty_for;	/* the task that found nothing; a mark only */
 	u32 cqn;
 	bool armed;
 	bool armed_solicited;

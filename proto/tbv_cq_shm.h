@@ -17,8 +17,10 @@
  * entries, and then moves consumed forward by compare-and-swap with release
  * semantics.  If the swap fails somebody else took them: the copies are void.
  *
- * The kernel trusts nothing in the consumer page: a value of consumed that
- * cannot be is as if it had not been written.
+ * The kernel is a consumer, too: it takes completions for who polls by system
+ * call, and takes out and puts in again what is behind that of a queue pair
+ * which goes.  It trusts nothing in the consumer page: a value of consumed
+ * that cannot be is as if it had not been written.
  */
 #ifndef TBV_CQ_SHM_H
 #define TBV_CQ_SHM_H
@@ -36,19 +38,13 @@
 /* An entry is a struct ib_uverbs_wc of <rdma/ib_user_verbs.h>. */
 #define TBV_CQ_SHM_ENTRY_SIZE	48
 
-/*
- * In ib_uverbs_wc.reserved: the completion's queue pair is gone or was reset.
- * It is counted by the totals, and whoever takes it drops it.
- */
-#define TBV_CQ_SHM_PURGED	1
-
 /**
  * struct tbv_cq_shm - head of the ring mapping
  * @abi: %TBV_CQ_SHM_ABI
  * @cqe: capacity
  * @entry_size: %TBV_CQ_SHM_ENTRY_SIZE
  * @reserved: zero
- * @produced: completions ever put in
+ * @produced: how far the kernel has put in completions
  * @ovf_seq: completions ever lost because the queue was full; a consumer that
  *	finds it changed has lost some
  * @dead: not zero once nothing will ever be put in again: the queue is

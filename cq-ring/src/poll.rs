@@ -2,11 +2,10 @@
 
 use std::array::from_fn;
 
-use tbv_proto::CQ_SHM_PURGED;
-
 use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 /// Words of an entry; fewer in the model, which tries every order of accesses to them.
@@ -70,7 +69,7 @@ impl<M: Memory> Consumer<M> {
         let memory = &self.memory;
         loop {
             let from = memory.consumed().load(Acquire);
-            let there = memory.produced().load(Acquire).wrapping_sub(from);
+            let there = acquire(memory.produced()).wrapping_sub(from);
             if there == 0 {
                 match self.nothing(from) {
                     Some(nothing) => return Err(nothing),
@@ -84,34 +83,30 @@ impl<M: Memory> Consumer<M> {
                 }
                 continue;
             }
-            let (mut number, mut kept) = (from, 0);
-            while number.wrapping_sub(from) < there && kept < room {
-                let entry: Entry = from_fn(|word| memory.slot(number)[word].load(Relaxed));
-                if !is_purged(&entry) {
-                    keep(kept, &entry);
-                    kept += 1;
-                }
-                number = number.wrapping_add(1);
+            let taken = room.min(usize::try_from(there).unwrap_or(room));
+            for i in 0..taken {
+                let slot = memory.slot(from.wrapping_add(i as u64));
+                keep(i, &from_fn(|word| slot[word].load(Relaxed)));
             }
             // Release: the copies are made before the kernel learns that it may write there again.
-            if memory.consumed().compare_exchange(from, number, Release, Relaxed).is_ok()
-                && (kept > 0 || room == 0)
-            {
-                return Ok(kept);
+            let to = from.wrapping_add(taken as u64);
+            if memory.consumed().compare_exchange(from, to, Release, Relaxed).is_ok() {
+                return Ok(taken);
             }
         }
     }
 
     /// What it means that nothing came after `from`; `None` if something has.
     fn nothing(&self, from: u64) -> Option<Nothing> {
-        let lost = self.memory.ovf_seq().load(Acquire);
+        let lost = acquire(self.memory.ovf_seq());
         let news = lost > self.told.load(Relaxed);
-        let dead = self.memory.dead().load(Acquire) != 0;
+        let dead = self.memory.dead().load(Relaxed) != 0;
+        fence(Acquire);
         if !news && !dead {
             return Some(Nothing::Empty);
         }
         // What preceded the loss or the end must be taken first.
-        if self.memory.produced().load(Acquire) != from {
+        if acquire(self.memory.produced()) != from {
             return None;
         }
         // Each loss is told once, to one thread. Another may have told more by now: that stays told.
@@ -122,7 +117,10 @@ impl<M: Memory> Consumer<M> {
     }
 }
 
-/// Whether the queue pair of the completion is gone: the last byte of the entry says so.
-fn is_purged(entry: &Entry) -> bool {
-    entry[WORDS - 1].to_ne_bytes()[7] == CQ_SHM_PURGED
+/// Reads what the kernel has released. On memory that may only be read, the language knows no other load than a relaxed
+/// one.
+fn acquire(total: &AtomicU64) -> u64 {
+    let value = total.load(Relaxed);
+    fence(Acquire);
+    value
 }

@@ -23,8 +23,7 @@ const FIRSTS: [u64; 2] = [u32::MAX as u64 - 500, u64::MAX - 500];
 /// Completion `number`, of which every word tells all.
 fn entry(number: u64) -> Entry {
     let mixed = |word: u64| (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(word as u32 * 8);
-    // The last byte says whether it is purged.
-    [number, mixed(1), mixed(2), mixed(3), mixed(4), mixed(5) >> 8]
+    [number, mixed(1), mixed(2), mixed(3), mixed(4), mixed(5)]
 }
 
 /// Polls up to `room`, and appends what was taken: whole, and in order, so that each queue pair's are.
@@ -183,12 +182,11 @@ fn who_waits_for_what_was_lost_is_told_once_and_the_queue_works_on() {
 }
 
 #[test]
-fn purged_ones_are_dropped_and_the_last_are_taken_before_the_end_is_told() {
+fn what_is_taken_out_and_put_in_again_keeps_its_order_and_comes_before_the_end() {
     let (mut kernel, queue) = Kernel::new(7, FIRSTS[1]);
     (0..7).for_each(|number| assert!(kernel.push(&entry(number))));
-    for number in [0, 2, 3, 6] {
-        kernel.hide(FIRSTS[1] + number);
-    }
+    assert!(kernel.take(FIRSTS[1], kernel.produced()));
+    [1, 4, 5].into_iter().for_each(|number| assert!(kernel.push(&entry(number))));
     kernel.die();
     let mut taken = Vec::new();
     assert_eq!(poll(&queue, 2, &mut taken), Ok(2));
@@ -196,6 +194,23 @@ fn purged_ones_are_dropped_and_the_last_are_taken_before_the_end_is_told() {
     assert_eq!(poll(&queue, 2, &mut taken), Err(Nothing::Dead));
     assert_eq!(taken, [1, 4, 5]);
     assert_eq!(kernel.consumed(), kernel.produced());
+}
+
+/// Else a process could have the kernel try in vain, as often as it polls.
+#[test]
+fn the_kernel_puts_a_total_right_that_cannot_be() {
+    let (mut kernel, queue) = Kernel::new(3, FIRSTS[1]);
+    (0..3).for_each(|number| assert!(kernel.push(&entry(number))));
+    queue.memory().consumed().store(kernel.produced().wrapping_add(1), Release);
+    assert!(kernel.take(FIRSTS[1], FIRSTS[1].wrapping_add(1)));
+    let mut taken = Vec::new();
+    assert_eq!(poll(&queue, 4, &mut taken), Ok(2));
+    assert_eq!(taken, [1, 2]);
+    // What can be is another consumer's.
+    assert!(kernel.push(&entry(3)));
+    let from = kernel.consumed();
+    assert_eq!(poll(&queue, 1, &mut taken), Ok(1));
+    assert!(!kernel.take(from, kernel.produced()));
 }
 
 #[test]

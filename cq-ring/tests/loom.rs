@@ -21,9 +21,6 @@ use tbv_cq_ring::{
 /// Where totals begin: just below where 32 and 64 bits end.
 const FIRSTS: [u64; 2] = [u32::MAX as u64, u64::MAX - 1];
 
-/// The last byte of an entry, in its last word: `TBV_CQ_SHM_PURGED`.
-const PURGED: u64 = 1 << 56;
-
 /// What kernel and process share.
 struct Ring {
     cqe: u32,
@@ -136,12 +133,6 @@ impl Kernel {
         }
     }
 
-    /// `tbv_cq_ring_hide`. It stores one byte; here, the word that the byte is in.
-    fn hide(&self, number: u64) {
-        let id = self.id(number);
-        self.queue.memory().slot(number)[WORDS - 1].store(entry(id)[WORDS - 1] | PURGED, Relaxed);
-    }
-
     /// `tbv_cq_ring_take`, with no more ordering than the kernel's `cmpxchg` has at least.
     fn take(&mut self, from: u64, to: u64) -> bool {
         let taken = self.queue.memory().consumed().compare_exchange(from, to, AcqRel, Relaxed).is_ok();
@@ -165,16 +156,17 @@ impl Kernel {
         }
     }
 
-    /// `tbv_cq_purge` of `kmod/cq.c`.
+    /// `tbv_cq_purge` of `kmod/cq.c`: all are taken out, and those that do not go are put in again.
     fn purge(&mut self, gone: impl Fn(u64) -> bool) {
-        let from = self.consumed();
+        let from = loop {
+            let from = self.consumed();
+            if self.take(from, self.produced) {
+                break from;
+            }
+        };
         let there = self.produced.wrapping_sub(from);
-        let numbers = (0..there).map(|i| from.wrapping_add(i));
-        let is_gone = |number: &u64| gone(self.id(*number));
-        numbers.clone().filter(is_gone).for_each(|number| self.hide(number));
-        let oldest = numbers.take_while(is_gone).count() as u64;
-        if oldest > 0 {
-            self.take(from, from.wrapping_add(oldest));
+        for id in (0..there).map(|i| self.id(from.wrapping_add(i))).collect::<Vec<_>>() {
+            assert!(gone(id) || self.push(id));
         }
     }
 

@@ -100,11 +100,6 @@ void ring_overflow(struct ring_driver *driver)
 	tbv_cq_ring_overflow(&driver->ring);
 }
 
-void ring_hide(struct ring_driver *driver, u64 number)
-{
-	tbv_cq_ring_hide(&driver->ring, number);
-}
-
 bool ring_take(struct ring_driver *driver, u64 from, u64 to)
 {
 	return tbv_cq_ring_take(&driver->ring, from, to);

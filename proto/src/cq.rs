@@ -6,9 +6,6 @@ pub const CQ_SHM_ABI: u32 = 1;
 /// Bytes of an entry, a `struct ib_uverbs_wc` (`TBV_CQ_SHM_ENTRY_SIZE`).
 pub const CQ_SHM_ENTRY_SIZE: usize = 48;
 
-/// In `ib_uverbs_wc.reserved`: whoever takes the completion drops it (`TBV_CQ_SHM_PURGED`).
-pub const CQ_SHM_PURGED: u8 = 1;
-
 /// Head of the ring mapping (`struct tbv_cq_shm`); entries follow right behind it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

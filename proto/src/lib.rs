@@ -13,5 +13,5 @@ pub use abi::{
     AllocUcontextResp, CreateCqResp, DEVICE_NAME_PREFIX, DRIVER_NAME, UVERBS_ABI_VERSION, VENDOR_ID,
     VENDOR_PART_ID,
 };
-pub use cq::{CQ_SHM_ABI, CQ_SHM_ENTRY_SIZE, CQ_SHM_PURGED, CqConsumer, CqShm, cq_ring_len, cq_slots};
+pub use cq::{CQ_SHM_ABI, CQ_SHM_ENTRY_SIZE, CqConsumer, CqShm, cq_ring_len, cq_slots};
 pub use guid::{GUID_PREFIX, GUID_PREFIX_SHIFT, is_usb4_rdma_guid};

@@ -1,8 +1,11 @@
 //! An open device.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::Write as _;
+use std::mem::offset_of;
 use std::ptr::null_mut;
+use std::sync::Mutex;
 
 use tbv_proto::AllocUcontextResp;
 use tbv_verbs_sys::{ibv_context, ibv_device, ibv_port_attr, verbs_context};
@@ -13,6 +16,23 @@ use crate::abi::{
     ibv_get_context, ibv_query_port, verbs_context_ops, verbs_set_ops, verbs_uninit_context,
 };
 use crate::{cq, errno, extended, memory, mr, pd, qp, version};
+
+/// An open device.
+#[repr(C)]
+pub(crate) struct Context {
+    verbs: verbs_context,
+    /// Completion queues that are not destroyed, by address.
+    pub(crate) queues: Mutex<BTreeSet<usize>>,
+}
+
+impl Context {
+    /// # Safety
+    /// `context` is live and of [`alloc_context`].
+    pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Self {
+        // SAFETY: it lies in the verbs_context with which a Context begins.
+        unsafe { &*context.byte_sub(offset_of!(verbs_context, context)).cast() }
+    }
+}
 
 /// Our verbs.
 static OPS: verbs_context_ops = verbs_context_ops {
@@ -52,15 +72,20 @@ pub(crate) unsafe extern "C" fn alloc_context(
 ) -> *mut verbs_context {
     // Here libibverbs probes whether the kernel takes write commands by ioctl, and stays with the answer. The driver
     // number must be the kernel's, or the probe and everything after it is refused.
-    // SAFETY: the context is all of the allocation, so its offset is 0; the device is live.
+    // SAFETY: the verbs are at the start of the allocation, so their offset is 0; the device is live.
     let context = unsafe {
-        let size = size_of::<verbs_context>();
+        let size = size_of::<Context>();
         _verbs_init_and_alloc_context(device, cmd_fd, size, null_mut(), RDMA_DRIVER_UNKNOWN)
     }
-    .cast::<verbs_context>();
+    .cast::<Context>();
     if context.is_null() {
         return null_mut();
     }
+    // SAFETY: allocated above, with zeros here.
+    let context = unsafe {
+        (&raw mut (*context).queues).write(Mutex::default());
+        &raw mut (*context).verbs
+    };
     // SAFETY: a context that has just been initialised.
     match unsafe { open(context) } {
         0 => context,
@@ -120,9 +145,11 @@ unsafe fn release(context: *mut verbs_context) {
 }
 
 unsafe extern "C" fn free_context(context: *mut ibv_context) {
-    let offset = std::mem::offset_of!(verbs_context, context);
     // SAFETY: a context of alloc_context, which lies inside a verbs_context; the application gives it up.
-    unsafe { release(context.byte_sub(offset).cast()) }
+    unsafe {
+        cq::unmap_all(context);
+        release(context.byte_sub(offset_of!(verbs_context, context)).cast());
+    }
 }
 
 unsafe extern "C" fn query_device_ex(

@@ -10,7 +10,7 @@ use tbv_verbs_sys::{
     ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr, ibv_wc,
 };
 
-use crate::cq::{Cq, create_cq, poll_cq};
+use crate::cq::{Cq, FOREIGN, create_cq, is_foreign, poll_cq};
 use crate::errno;
 
 /// What an extended queue is polled by.
@@ -71,6 +71,10 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr)
     }
     // SAFETY: a live queue.
     unsafe {
+        // Another thread of the parent may have held the lock when it forked.
+        if is_foreign(cq.cast()) {
+            return FOREIGN;
+        }
         lock(cq);
         let error = next_poll(cq);
         if error != 0 {

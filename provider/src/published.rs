@@ -3,13 +3,11 @@
 use std::env;
 use std::ffi::{OsString, c_int};
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tbv_cq_ring::{Consumer, Entry, Mapped, Nothing};
 use tbv_proto::{CQ_SHM_ABI, CQ_SHM_ENTRY_SIZE, CqShm, CreateCqResp, cq_ring_len};
 use tbv_verbs_sys::ibv_wc;
 
-use crate::fork;
 use crate::mapping::{Mapping, page_size};
 
 /// Capacities beyond this are no queue's.
@@ -22,8 +20,6 @@ const _: () =
 /// A queue that is mapped.
 pub(crate) struct Published {
     consumer: Consumer<Mapped>,
-    /// Zero in a forked child, where nothing is mapped.
-    mark: &'static AtomicU64,
     _ring: Mapping,
     _page: Mapping,
 }
@@ -35,10 +31,16 @@ pub(crate) fn wanted() -> bool {
 
 impl Published {
     /// Maps what the kernel offers, if it does and the offer adds up; else the queue is polled by system call, which
-    /// is always possible. `cqe` is the capacity that the kernel told libibverbs.
-    pub(crate) fn map(fd: c_int, cqe: c_int, offer: &CreateCqResp) -> Option<Self> {
+    /// is always possible. `cqe` is the capacity that the kernel told libibverbs; `forks` says whether a forked child can
+    /// be told from this process.
+    pub(crate) fn map(fd: c_int, cqe: c_int, offer: &CreateCqResp, forks: bool) -> Option<Self> {
         if *offer == CreateCqResp::default() {
             explain("the kernel does not offer the queue to user space");
+            return None;
+        }
+        if !forks {
+            // There the queue would not be mapped, and polling it would crash.
+            explain("a forked child could not be told from this process");
             return None;
         }
         match Self::try_map(fd, cqe, offer) {
@@ -52,7 +54,6 @@ impl Published {
 
     fn try_map(fd: c_int, cqe: c_int, offer: &CreateCqResp) -> Result<Self, String> {
         check(offer, cqe, page_size())?;
-        let mark = fork::mark().map_err(|e| format!("cannot tell a forked child: {e}"))?;
         let shared = |what, offset, length, protection| {
             Mapping::shared(fd, offset, length, protection).map_err(|e| format!("cannot map the {what}: {e}"))
         };
@@ -72,12 +73,7 @@ impl Published {
         }
         // SAFETY: both are mapped, aligned to pages, as long as the capacity wants, and live as long as the consumer.
         let memory = unsafe { Mapped::new(shm, page.start(), offer.cqe) };
-        Ok(Published { consumer: Consumer::new(memory), mark, _ring: ring, _page: page })
-    }
-
-    /// Whether this process mapped it, and not its parent.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.mark.load(Ordering::Relaxed) != 0
+        Ok(Published { consumer: Consumer::new(memory), _ring: ring, _page: page })
     }
 
     /// Takes completions; returns how many, a negative errno value, or `None` if the kernel has to be asked.
@@ -85,9 +81,6 @@ impl Published {
     /// # Safety
     /// `wc` has room for `num_entries`.
     pub(crate) unsafe fn poll(&self, num_entries: c_int, wc: *mut ibv_wc) -> Option<c_int> {
-        if !self.is_ours() {
-            return Some(-libc::EPERM);
-        }
         let room = usize::try_from(num_entries).unwrap_or(0);
         // SAFETY: a number below the room is inside the caller's array.
         let keep = |i, entry: &Entry| unsafe { wc.add(i).cast::<Entry>().write(*entry) };

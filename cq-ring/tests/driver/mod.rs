@@ -48,7 +48,6 @@ functions! {
     ring_consumed(*mut c_void) -> u64;
     ring_push(*mut c_void, *const Entry) -> bool;
     ring_overflow(*mut c_void);
-    ring_hide(*mut c_void, u64);
     ring_take(*mut c_void, u64, u64) -> bool;
     ring_die(*mut c_void);
     ring_is_whole(*mut c_void) -> bool;
@@ -133,15 +132,15 @@ impl Kernel {
         unsafe { (C.ring_overflow)(self.driver) }
     }
 
-    /// `number` is in the queue.
-    pub(crate) fn hide(&mut self, number: u64) {
-        // SAFETY: as in push().
-        unsafe { (C.ring_hide)(self.driver, number) }
-    }
-
     pub(crate) fn die(&mut self) {
         // SAFETY: as in push().
         unsafe { (C.ring_die)(self.driver) }
+    }
+
+    /// Takes these; whether they had not been taken.
+    pub(crate) fn take(&mut self, from: u64, to: u64) -> bool {
+        // SAFETY: as in push().
+        unsafe { (C.ring_take)(self.driver, from, to) }
     }
 
     /// Takes up to `room` as a poll by system call does, in one try; how many there were to take.

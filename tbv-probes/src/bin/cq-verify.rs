@@ -72,6 +72,9 @@ enum Check {
         /// Threads that keep processors busy meanwhile
         #[arg(long, value_name = "N", default_value_t = 2)]
         burners: u32,
+        /// Milliseconds that no sleep lasts
+        #[arg(long, value_name = "MS", default_value_t = 20_000)]
+        limit: i32,
     },
     /// What the process may do with the memory of a published queue, and what not
     Access(Common),
@@ -87,6 +90,10 @@ enum Check {
     },
     /// Forks while a queue is in use
     Fork(Common),
+    /// Receives are flushed when the device goes; waits for that
+    Gone(Common),
+    /// Closes the device and leaves a queue: nothing of it may stay mapped
+    Left(Common),
     /// Traffic until the device goes or this program is killed
     Load {
         #[command(flatten)]
@@ -121,14 +128,16 @@ fn run(check: Check) -> Result<String, Error> {
         Check::Extended { common, count } => {
             open(common).and_then(|(ports, _)| queue::extended(&ports, count))
         }
-        Check::Events { common, rounds, burners } => {
-            open(common).and_then(|(ports, _)| queue::events(&ports, rounds, burners))
+        Check::Events { common, rounds, burners, limit } => {
+            open(common).and_then(|(ports, _)| queue::events(&ports, rounds, burners, limit))
         }
         Check::Access(common) => open(common).and_then(|(ports, cqe)| queue::access(&ports, cqe)),
         Check::WriteRing(common) => open(common).and_then(|(ports, _)| queue::write_ring(&ports)),
         Check::Hostile { common, count } => {
             open(common).and_then(|(ports, cqe)| queue::hostile(&ports, cqe, count))
         }
+        Check::Gone(common) => open(common).and_then(|(ports, cqe)| queue::gone(&ports, cqe)),
+        Check::Left(common) => open(common).and_then(|(ports, _)| queue::left(ports)),
         Check::Fork(common) => {
             let devices = Devices::from(common.devices);
             queue::fork(&devices.open()?, &devices)

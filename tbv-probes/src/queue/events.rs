@@ -1,26 +1,25 @@
 //! Waiting for events.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use super::lane::good;
 use super::{Lane, must};
 use crate::pair::Ports;
 use crate::random::Random;
-use crate::verbs::{Channel, Cq, Error};
+use crate::verbs::{Channel, Cq, Error, Poller, Waiter};
 
 const DEPTH: u32 = 64;
-/// Milliseconds after which a sleep was one too many.
-const OVERSLEPT: i32 = 20_000;
 
-/// Arms and polls a queue `rounds` times, sleeping whenever there is nothing. `burners` more threads keep processors
-/// busy meanwhile. To sleep on a completion that is there is wrong.
-pub fn events(ports: &Ports, rounds: u64, burners: u32) -> Result<String, Error> {
+/// One thread arms and polls a queue `rounds` times and sleeps whenever there is nothing, while another one sends.
+/// `burners` more threads keep processors busy. To sleep for `limit_ms` is to have slept on a completion that is there.
+pub fn events(ports: &Ports, rounds: u64, burners: u32, limit_ms: i32) -> Result<String, Error> {
     let channel = Channel::new(&ports.contexts[0])?;
     let queue = Cq::with_channel(&channel, 4 * DEPTH as i32)?;
-    let receive_cq = Cq::new(&ports.contexts[1], DEPTH as i32)?;
+    let receive_cq = Cq::new(&ports.contexts[1], 2 * DEPTH as i32)?;
     let mut lane = Lane::new(ports, DEPTH, &queue, &receive_cq)?;
-    let ended = AtomicBool::new(false);
+    let (taken, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (poller, waiter) = (queue.poller(), channel.waiter());
     thread::scope(|scope| {
         for _ in 0..burners {
             scope.spawn(|| {
@@ -29,56 +28,63 @@ pub fn events(ports: &Ports, rounds: u64, burners: u32) -> Result<String, Error>
                 }
             });
         }
-        let result = wait_and_take(&mut lane, &queue, &channel, rounds);
-        ended.store(true, Ordering::Relaxed);
-        result
+        let waiting = scope.spawn(|| {
+            let slept = wait_and_take(poller, waiter, rounds, limit_ms, &taken);
+            ended.store(true, Ordering::Release);
+            slept
+        });
+        let sent = send(&mut lane, &taken, &ended);
+        ended.store(true, Ordering::Release);
+        let slept = waiting.join().unwrap_or_else(|_| Err(Error::Wrong("a thread panicked".to_owned())))?;
+        sent.map(|()| format!("rounds={rounds} slept={slept} completions={}", taken.load(Ordering::Relaxed)))
     })
 }
 
-fn wait_and_take(lane: &mut Lane, queue: &Cq, channel: &Channel, rounds: u64) -> Result<String, Error> {
-    let mut random = Random::new(rounds);
-    let (mut taken, mut slept) = (0, 0);
+/// Returns how often it slept.
+fn wait_and_take(
+    poller: Poller<'_>,
+    waiter: Waiter<'_>,
+    rounds: u64,
+    limit_ms: i32,
+    taken: &AtomicU64,
+) -> Result<u64, Error> {
+    let mut slept = 0;
     for round in 0..rounds {
-        // Some, none or many are on their way when the queue is armed, some come after.
-        send(lane, random.within(0..=3), taken)?;
-        let errno = queue.arm();
+        // What was told of completions that were polled already would wake for nothing.
+        while waiter.wait(0)? {}
+        let errno = poller.arm();
         must(errno == 0, || format!("arming: errno {errno}"))?;
-        send(lane, random.within(usize::from(lane.sent == taken)..=2), taken)?;
-        let before = taken;
-        take(queue, &mut taken)?;
-        if taken == before {
+        let mut got = poller.poll(16)?;
+        if got.is_empty() {
             slept += 1;
-            if !channel.wait(OVERSLEPT)? {
-                let there = queue.poll(1)?.len();
-                let what = if there > 0 { "on a completion that was there" } else { "and nothing came" };
-                return Err(Error::Wrong(format!("round {round}: slept {OVERSLEPT} ms {what}")));
-            }
+            let woken = waiter.wait(limit_ms)?;
+            got = poller.poll(16)?;
+            must(woken, || {
+                let there = if got.is_empty() { "nothing came" } else { "there was a completion" };
+                format!("round {round}: no event in {limit_ms} ms, and {there}")
+            })?;
         }
-        take(queue, &mut taken)?;
-        if lane.sent.is_multiple_of(16) {
-            lane.receive_all()?;
+        for completion in &got {
+            good(completion)?;
+            let next = taken.fetch_add(1, Ordering::AcqRel);
+            must(completion.wr_id == next, || format!("completion {}, not {next}", completion.wr_id))?;
         }
     }
-    Ok(format!("rounds={rounds} slept={slept} completions={taken}"))
+    Ok(slept)
 }
 
-fn send(lane: &mut Lane, n: usize, taken: u64) -> Result<(), Error> {
-    for _ in 0..n {
-        if lane.sent - taken < u64::from(DEPTH) / 2 {
+/// Keeps one to four messages under way, so that the other thread may find any number, or none.
+fn send(lane: &mut Lane, taken: &AtomicU64, ended: &AtomicBool) -> Result<(), Error> {
+    let mut random = Random::new(1);
+    let mut most = 1;
+    while !ended.load(Ordering::Acquire) {
+        if lane.sent - taken.load(Ordering::Acquire) < most {
             lane.send()?;
-        }
-        if lane.sent.is_multiple_of(16) {
+            most = random.within(1..=4) as u64;
             lane.receive_all()?;
+        } else {
+            thread::yield_now();
         }
-    }
-    Ok(())
-}
-
-fn take(queue: &Cq, taken: &mut u64) -> Result<(), Error> {
-    for completion in queue.poll(16)? {
-        good(&completion)?;
-        must(completion.wr_id == *taken, || format!("completion {}, not {taken}", completion.wr_id))?;
-        *taken += 1;
     }
     Ok(())
 }

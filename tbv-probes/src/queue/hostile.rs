@@ -34,7 +34,7 @@ pub fn hostile(ports: &Ports, cqe: u32, count: u64) -> Result<String, Error> {
                 lane.receive_all()?;
                 polls += 1;
                 errors += u64::from(queue.poll(8).is_err());
-                let armed = queue.arm();
+                let armed = queue.poller().arm();
                 must(armed == 0, || format!("arming: errno {armed}"))?;
             }
             Ok(())
@@ -50,7 +50,8 @@ pub fn hostile(ports: &Ports, cqe: u32, count: u64) -> Result<String, Error> {
 fn scribble(page: Shared, ended: &AtomicBool, scribbles: &AtomicU64) {
     let mut random = Random::new(7);
     while !ended.load(Ordering::Relaxed) {
-        for word in 0..page.length / size_of::<u64>() {
+        // The first word is the one that counts.
+        for word in (1..page.length / size_of::<u64>()).flat_map(|word| [0, word]) {
             let value = match random.within(0..=3) {
                 0 => random.word(),
                 1 => random.within(0..=1000) as u64,
@@ -61,7 +62,7 @@ fn scribble(page: Shared, ended: &AtomicBool, scribbles: &AtomicU64) {
             unsafe {
                 AtomicU64::from_ptr((page.address as *mut u64).add(word)).store(value, Ordering::Relaxed);
             }
-            scribbles.fetch_add(1, Ordering::Relaxed);
+            scribbles.fetch_add(u64::from(word == 0), Ordering::Relaxed);
         }
     }
 }

@@ -41,6 +41,13 @@ impl Lane {
         self.ends[0].qp.number()
     }
 
+    /// Posts a receive that nobody sends to.
+    pub fn post_receive(&self, id: u64) -> Result<(), Error> {
+        let posted =
+            self.ends[1].qp.post_receive(&mut [Receive::new(id, vec![self.memory[1].sge(0..BYTES)])]);
+        posted.map_err(|refused| Error::Wrong(format!("a receive was refused: errno {}", refused.errno)))
+    }
+
     /// Posts a receive and a send to it; the errno value of what was refused.
     pub fn try_send(&mut self) -> i32 {
         let receive = Receive::new(self.sent, vec![self.memory[1].sge(0..BYTES)]);

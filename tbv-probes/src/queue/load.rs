@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tbv_verbs_sys::IBV_WC_SUCCESS;
 
+use super::gone::announce;
 use super::{Lane, must};
 use crate::pair::Ports;
 use crate::random::Random;
@@ -34,6 +35,7 @@ struct Seen {
 
 /// Sends and polls until that ends; no end may do harm.
 pub fn load(ports: &Ports, cqe: u32, ending: Ending) -> Result<String, Error> {
+    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     let seen = Seen::default();
     let begin = Instant::now();
     let mut queues = 0_u64;
@@ -42,7 +44,7 @@ pub fn load(ports: &Ports, cqe: u32, ending: Ending) -> Result<String, Error> {
             let mut random = Random::new(queues);
             while begin.elapsed() < time {
                 let mut traffic = Traffic::new(ports, cqe)?;
-                traffic.run(&seen, Some(random.within(1..=300) as u64), |_| false)?;
+                traffic.run(&seen, Some(random.within(1..=300) as u64), || ())?;
                 // With completions in it, which nobody takes.
                 for _ in 0..random.within(0..=8) {
                     traffic.lane.try_send();
@@ -50,25 +52,32 @@ pub fn load(ports: &Ports, cqe: u32, ending: Ending) -> Result<String, Error> {
                 queues += 1;
             }
         }
-        Ending::CloseFile(time) => {
+        Ending::CloseFile(mut time) => {
             let fd = ports.contexts[0].fd();
-            let close = |_: u64| {
-                let due = begin.elapsed() >= time;
-                if due {
-                    // SAFETY: a descriptor of the context, which tolerates that: its calls fail from now on.
+            let mut begin = None;
+            let close = || {
+                if read(&seen.good) > 0 && begin.get_or_insert_with(Instant::now).elapsed() >= time {
+                    // SAFETY: a descriptor of the context, which tolerates that: its calls fail from now on. What the
+                    // kernel holds for it stays until the queue is unmapped.
                     unsafe { libc::close(fd) };
+                    time = Duration::MAX;
                 }
-                due
             };
             Traffic::new(ports, cqe)?.run(&seen, None, close)?;
             queues = 1;
         }
         Ending::Outside => {
-            Traffic::new(ports, cqe)?.run(&seen, None, |_| false)?;
+            let mut told = false;
+            let tell = || {
+                if !told && read(&seen.good) > 0 {
+                    announce();
+                    told = true;
+                }
+            };
+            Traffic::new(ports, cqe)?.run(&seen, None, tell)?;
             queues = 1;
         }
     }
-    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     must(read(&seen.good) > 0, || "no message was ever sent".to_owned())?;
     Ok(format!(
         "queues={queues} good={} failed={} errors={}",
@@ -90,13 +99,8 @@ impl Traffic {
         Ok(Traffic { lane: Lane::new(ports, DEPTH, &queue, &receive_cq)?, queue })
     }
 
-    /// Until `limit` messages are sent, sending fails, a poll says that all is over, or `stop` says so.
-    fn run(
-        &mut self,
-        seen: &Seen,
-        limit: Option<u64>,
-        mut stop: impl FnMut(u64) -> bool,
-    ) -> Result<(), Error> {
+    /// Until `limit` messages are sent, the device's file is closed, or a poll says that all is over.
+    fn run(&mut self, seen: &Seen, limit: Option<u64>, mut each_time: impl FnMut()) -> Result<(), Error> {
         let over = AtomicBool::new(false);
         let poller = self.queue.poller();
         let lane = &mut self.lane;
@@ -104,19 +108,16 @@ impl Traffic {
             for _ in 0..2 {
                 scope.spawn(|| poll(poller, seen, &over));
             }
-            let mut stopped = false;
             while !over.load(Ordering::Acquire) && limit.is_none_or(|limit| lane.sent < limit) {
-                if !stopped {
-                    stopped = stop(lane.sent);
-                }
+                each_time();
                 match lane.try_send() {
                     0 => {}
-                    libc::ENOMEM => thread::yield_now(),
-                    // Gone. The pollers find out by themselves.
-                    _ => thread::sleep(Duration::from_millis(1)),
+                    libc::EBADF => break,
+                    // Full, or gone: the pollers find out by themselves.
+                    _ => thread::sleep(Duration::from_micros(100)),
                 }
                 if lane.receive_all().is_err() {
-                    over.store(true, Ordering::Release);
+                    break;
                 }
             }
             over.store(true, Ordering::Release);

@@ -1,6 +1,7 @@
 //! Completion channels.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
@@ -28,6 +29,23 @@ impl Channel {
         &self.context
     }
 
+    /// What another thread waits by.
+    pub fn waiter(&self) -> Waiter<'_> {
+        Waiter { raw: self.raw, _lives: PhantomData }
+    }
+}
+
+/// A completion channel, for any thread.
+#[derive(Clone, Copy)]
+pub struct Waiter<'a> {
+    raw: *mut sys::ibv_comp_channel,
+    _lives: PhantomData<&'a Channel>,
+}
+
+// SAFETY: verbs may be called from any thread.
+unsafe impl Send for Waiter<'_> {}
+
+impl Waiter<'_> {
     /// Waits this long for an event and acknowledges it; whether one came.
     pub fn wait(&self, milliseconds: c_int) -> Result<bool, Error> {
         // SAFETY: a live channel.

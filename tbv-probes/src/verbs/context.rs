@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tbv_verbs_sys as sys;
 
-use super::Error;
+use super::{Cq, Error};
 
 /// How a peer is addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,15 @@ impl Context {
     pub fn fd(&self) -> c_int {
         // SAFETY: an open device.
         unsafe { (*self.raw).cmd_fd }
+    }
+
+    /// Closes the device although a queue of it is not destroyed.
+    pub fn close_and_forget(self: Rc<Self>, queue: Rc<Cq>) -> Result<(), Error> {
+        std::mem::forget(queue);
+        // SAFETY: an open device. References to it are leaked with the queue, so nobody closes it again.
+        let errno = unsafe { sys::ibv_close_device(self.raw) };
+        std::mem::forget(self);
+        Error::check("ibv_close_device", errno)
     }
 
     /// Attributes and limits.

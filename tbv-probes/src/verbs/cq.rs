@@ -14,7 +14,8 @@ use super::{Channel, Completion, Context, Error};
 pub struct Cq {
     pub(super) raw: *mut sys::ibv_cq,
     context: Rc<Context>,
-    channel: Option<Rc<Channel>>,
+    /// Outlives the queue.
+    _channel: Option<Rc<Channel>>,
 }
 
 impl Cq {
@@ -39,7 +40,7 @@ impl Cq {
         if raw.is_null() {
             return Err(Error::last("ibv_create_cq"));
         }
-        Ok(Rc::new(Self { raw, context: Rc::clone(context), channel: channel.map(Rc::clone) }))
+        Ok(Rc::new(Self { raw, context: Rc::clone(context), _channel: channel.map(Rc::clone) }))
     }
 
     /// What other threads poll it by.
@@ -47,20 +48,10 @@ impl Cq {
         Poller { raw: self.raw, _lives: PhantomData }
     }
 
-    /// Asks for an event at the next completion; the errno value.
-    pub fn arm(&self) -> c_int {
-        // SAFETY: a live CQ.
-        unsafe { sys::ibv_req_notify_cq(self.raw, 0) }
-    }
-
     /// Tries to destroy it; the errno value. The caller says that it has gone.
     pub fn try_destroy(&self) -> c_int {
         // SAFETY: a live CQ.
         unsafe { sys::ibv_destroy_cq(self.raw) }
-    }
-
-    pub fn channel(&self) -> Option<&Rc<Channel>> {
-        self.channel.as_ref()
     }
 
     pub fn context(&self) -> &Rc<Context> {
@@ -127,6 +118,12 @@ unsafe impl Send for Poller<'_> {}
 unsafe impl Sync for Poller<'_> {}
 
 impl Poller<'_> {
+    /// Asks for an event at the next completion; the errno value.
+    pub fn arm(&self) -> c_int {
+        // SAFETY: a live CQ.
+        unsafe { sys::ibv_req_notify_cq(self.raw, 0) }
+    }
+
     /// Takes up to `max` completions without waiting.
     pub fn poll(&self, max: usize) -> Result<Vec<Completion>, Error> {
         let mut completions = vec![Completion::default(); max];
@@ -174,7 +171,7 @@ impl Extended {
         if raw.is_null() {
             return Err(Error::last("ibv_create_cq_ex"));
         }
-        Ok(Self { raw, cq: Rc::new(Cq { raw: raw.cast(), context: Rc::clone(context), channel: None }) })
+        Ok(Self { raw, cq: Rc::new(Cq { raw: raw.cast(), context: Rc::clone(context), _channel: None }) })
     }
 
     /// Takes up to `max` completions, one by one, through the functions of the extended interface.

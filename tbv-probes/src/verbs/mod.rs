@@ -8,7 +8,7 @@ mod memory;
 mod qp;
 mod work;
 
-pub use channel::Channel;
+pub use channel::{Channel, Waiter};
 pub use context::{Address, Addressing, Context, Event, Pd};
 pub use cq::{Cq, Extended, Idle, Poller};
 pub use error::{Error, errno_name, status_name};
