@@ -87,10 +87,8 @@ impl Bench {
             match kind {
                 Kind::Ioctl => {
                     // SAFETY: the device refuses every ioctl.
-                    ensure!(
-                        unsafe { libc::ioctl(self.null.as_raw_fd(), 0) } == -1,
-                        "/dev/null took an ioctl"
-                    );
+                    let answer = unsafe { libc::ioctl(self.null.as_raw_fd(), 0) };
+                    ensure!(answer == -1, "/dev/null took an ioctl");
                 }
                 Kind::Empty => {
                     ensure!(self.poll(&mut completion) == Err(Nothing::Empty), "something was in the queue");

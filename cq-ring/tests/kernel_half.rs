@@ -1,4 +1,5 @@
 //! The kernel's half of the published ring, compiled from its own source, against the consumer.
+#![cfg(test)]
 #![cfg(not(loom))]
 
 mod driver;

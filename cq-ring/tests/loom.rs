@@ -5,6 +5,7 @@
 //! so many times, and what is left is taken when all have ended.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tbv-cq-ring --release --test loom --target-dir target/loom`
+#![cfg(test)]
 #![cfg(loom)]
 
 use std::{array::from_fn, iter::repeat_with};
