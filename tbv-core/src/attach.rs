@@ -1,6 +1,9 @@
 //! Attaching the programs of one hook.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+};
 
 use aya::{
     Ebpf,
@@ -153,6 +156,21 @@ pub(crate) fn raw_tracepoint(ebpf: &mut Ebpf, name: &'static str, tracepoint: &s
     let point: &mut RawTracePoint = program(ebpf, name)?;
     point.load().and_then(|()| point.attach(tracepoint)).map_err(|e| reason(&e))?;
     Ok(())
+}
+
+/// As above, for a tracepoint that may not exist; whether it does.
+pub(crate) fn raw_tracepoint_if_there(
+    ebpf: &mut Ebpf,
+    name: &'static str,
+    tracepoint: &str,
+) -> Result<bool, String> {
+    let point: &mut RawTracePoint = program(ebpf, name)?;
+    point.load().map_err(|e| reason(&e))?;
+    match point.attach(tracepoint) {
+        Ok(_) => Ok(true),
+        Err(ProgramError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(reason(&e)),
+    }
 }
 
 fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, String>

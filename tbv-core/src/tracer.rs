@@ -109,11 +109,13 @@ impl Tracer {
                     reason,
                 })?;
             }
-            // Without it a purge is told by nothing, and looks like consumption in user space.
-            let later = driver::LATER_PROGRAM;
-            if let Err(reason) = attach::raw_tracepoint(&mut ebpf, later, later) {
-                log::info!("the driver is older than this tool: {later}: {reason}");
-            }
+            // A driver that lacks it publishes no queue, either, and a purge then only shows in the totals.
+            let program = driver::LATER_PROGRAM;
+            attach::raw_tracepoint_if_there(&mut ebpf, program, program).map_err(|reason| Error::Attach {
+                program,
+                target: "the driver's tracepoint",
+                reason,
+            })?;
         }
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;

@@ -70,6 +70,9 @@ fn report(polls: u64, mapped: bool) -> Report {
                 failed: 0,
                 overflows: 0,
                 occupancy_max: 1,
+                consumed_in_user_space: None,
+                purged: 0,
+                occupancy_mean: None,
             });
         }
         for (queue, opcode) in [("send", "SEND"), ("receive", "RECV")] {

@@ -18,8 +18,8 @@ pub fn fork(ports: &Ports, again: &Devices) -> Result<String, Error> {
     let receive_cq = Cq::new(&ports.contexts[1], DEPTH as i32)?;
     let mut lane = Lane::new(ports, DEPTH, &queue, &receive_cq)?;
     let taken = AtomicU64::new(0);
+    let poller = queue.poller();
     thread::scope(|scope| {
-        let poller = queue.poller();
         let polling = scope.spawn(|| take(poller, u64::from(DEPTH), &taken));
         (0..DEPTH / 2).try_for_each(|_| lane.send())?;
         // At any moment of the other thread.

@@ -44,6 +44,8 @@ pub struct Waiter<'a> {
 
 // SAFETY: verbs may be called from any thread.
 unsafe impl Send for Waiter<'_> {}
+// SAFETY: verbs may be called from several threads at once.
+unsafe impl Sync for Waiter<'_> {}
 
 impl Waiter<'_> {
     /// Waits this long for an event and acknowledges it; whether one came.
