@@ -73,6 +73,8 @@ pub fn access(ports: &Ports, cqe: u32) -> Result<String, Error> {
             }
         }
     };
+    // A ring of one page cannot be shorter: the kernel rounds up.
+    let shorter = if ring.length > 4096 { ring.length - 4096 } else { 3 * 4096 };
     let (shared, private) = (libc::MAP_SHARED, libc::MAP_PRIVATE);
     let tries = [
         ("ring mapped again", map(ring.length, read, shared, ring.offset), 0),
@@ -81,7 +83,7 @@ pub fn access(ports: &Ports, cqe: u32) -> Result<String, Error> {
         ("ring mapped executable", map(ring.length, read | execute, shared, ring.offset), libc::EPERM),
         ("page mapped executable", map(page.length, read | execute, shared, page.offset), libc::EPERM),
         ("ring mapped privately", map(ring.length, read, private, ring.offset), libc::EINVAL),
-        ("ring mapped too short", map(ring.length.max(8192) - 4096, read, shared, ring.offset), libc::EINVAL),
+        ("ring mapped too short", map(shorter, read, shared, ring.offset), libc::EINVAL),
         ("ring mapped too long", map(ring.length + 4096, read, shared, ring.offset), libc::EINVAL),
         ("page mapped too long", map(2 * page.length, read | write, shared, page.offset), libc::EINVAL),
         ("mapped where nothing is", map(page.length, read, shared, page.offset + (1 << 32)), libc::EINVAL),

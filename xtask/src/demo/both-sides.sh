@@ -12,9 +12,9 @@ done
 ib_send_lat -F -d "$2" -n "$4" "$3" >/dev/null &
 client=$!
 if [ -n "$LOADED_PROVIDER" ]; then
-    until grep -q libusb4_rdma-rdmav /proc/$client/maps; do
+    until grep -q libusb4_rdma /proc/$client/maps; do
         kill -0 $client || exit 2
     done
-    sed -n 's/^.* \(\/.*libusb4_rdma-rdmav.*\)$/\1/p' /proc/$server/maps /proc/$client/maps | sort -u >"$LOADED_PROVIDER"
+    sed -n 's/^.* \(\/.*libusb4_rdma.*\)$/\1/p' /proc/$server/maps /proc/$client/maps | sort -u >"$LOADED_PROVIDER"
 fi
 wait $client && wait $server
