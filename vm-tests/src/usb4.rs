@@ -67,7 +67,7 @@ fn doubles() -> Result<PathBuf> {
 
 /// The variable that makes libibverbs load a test double of the provider.
 pub fn double(name: &str) -> Result<String> {
-    let folder = doubles()?.join(name).join("debug");
+    let folder = doubles()?.join(name);
     ensure!(folder.is_dir(), "{} is not built: `cargo xtask test` does that", folder.display());
     Ok(format!("IBV_DRIVERS={}", folder.join("libusb4_rdma").display()))
 }

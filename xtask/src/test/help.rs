@@ -1,6 +1,6 @@
 //! What `cargo xtask test --help` says of the tiers. The suites are listed from their table.
 
-use super::suites::{HOST, Suite, VM};
+use super::suites::{BESIDE, HOST, Suite, VM};
 
 pub(super) fn text() -> String {
     let tagged = |suite: &Suite| if suite.full_only { "  [--full only]" } else { "" };
@@ -27,7 +27,7 @@ Examples:
   cargo xtask test
   cargo xtask test --filter equality
   cargo xtask test --full",
-        list(HOST),
+        list(HOST) + &list(BESIDE),
         list(VM)
     )
 }
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn every_suite_is_listed_and_marked_as_the_table_says() {
         let text = text();
-        for suite in HOST.iter().chain(VM) {
+        for suite in HOST.iter().chain(BESIDE).chain(VM) {
             let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{} ", suite.name)));
             let line = line.unwrap_or_else(|| panic!("{} in {text}", suite.name));
             assert!(line.contains(suite.what), "{line}");

@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use self::{
     results::{Counts, Outcome},
-    suites::{HOST, Suite, VM},
+    suites::{BESIDE, HOST, Suite, VM},
 };
 use crate::{kernels, kmod, paths, process, setup};
 
@@ -48,13 +48,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let guests: Vec<&Suite> =
         VM.iter().filter(chosen).filter(|suite| args.full || !suite.full_only).collect();
+    let mut jobs = Vec::new();
+    for suite in BESIDE.iter().filter(chosen) {
+        jobs.push((suite, host(suite)?));
+    }
     if !guests.is_empty() {
         let binaries = build_guest_tests()?;
         // A file that nobody put into the table would never run, and nobody would notice.
         if let Some((name, _)) = binaries.iter().find(|(name, _)| VM.iter().all(|suite| suite.name != name)) {
             bail!("vm-tests/tests/{name}.rs is in no suite; add it to VM in xtask/src/test/suites.rs");
         }
-        let mut jobs = Vec::new();
         for suite in guests {
             let binary = binaries
                 .iter()
@@ -62,6 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 .with_context(|| format!("vm-tests has no test file {}.rs", suite.name))?;
             jobs.push((suite, guest(suite, &binary.1, args.full)?));
         }
+    }
+    if !jobs.is_empty() {
         outcomes.extend(side_by_side(jobs, args.jobs)?);
     }
     conclude(&outcomes, args.full)
@@ -143,7 +148,7 @@ fn side_by_side(jobs: Vec<(&Suite, Command)>, at_once: Option<u16>) -> Result<Ve
     let processors = thread::available_parallelism().map_or(1, |n| n.get().min(4));
     let at_once = at_once.map_or(processors, usize::from).min(jobs.len());
     let order: Vec<&str> = jobs.iter().map(|(suite, _)| suite.name).collect();
-    println!("\nguests, {at_once} at a time: {}", order.join(", "));
+    println!("\n{at_once} at a time: {}", order.join(", "));
     let queue = Mutex::new(jobs.into_iter());
     let work = || -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();

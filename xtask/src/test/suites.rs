@@ -72,6 +72,16 @@ pub(super) const HOST: &[Suite] = &[
         counts_tests: true,
         ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
     },
+    check(
+        "wire-fuzz",
+        "10^6 good, random and mutated frames through the driver's decoder",
+        "make -s -C kmod fuzz",
+    ),
+    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
+];
+
+/// On this machine, too, but beside the guests: it keeps one processor busy.
+pub(super) const BESIDE: &[Suite] = &[
     // In a folder of its own, or both would be built anew every time.
     Suite {
         counts_tests: true,
@@ -82,12 +92,6 @@ pub(super) const HOST: &[Suite] = &[
             "cargo test --quiet --release -p tbv-cq-ring --test loom --target-dir target/loom",
         )
     },
-    check(
-        "wire-fuzz",
-        "10^6 good, random and mutated frames through the driver's decoder",
-        "make -s -C kmod fuzz",
-    ),
-    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
 ];
 
 /// Each in a guest of its own. Those that take long come first, so that none runs alone at the end.
