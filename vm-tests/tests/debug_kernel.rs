@@ -75,6 +75,42 @@ fn kills() -> Result<()> {
     Ok(())
 }
 
+/// Published completion queues, whatever happens to them.
+fn published_queues() -> Result<()> {
+    let [device, peer] = DEVICES;
+    let verify = |check: &str, arguments: &[&str]| {
+        let words =
+            [&["env", "USB4_RDMA_DEBUG=1", "cq-verify", check, "-d", device, "-p", peer], arguments].concat();
+        let output = usb4::run(&words, LIMIT)?.success().with_context(|| check.to_owned())?;
+        ensure!(output.stderr.is_empty(), "{check}: {}", output.stderr);
+        Ok(())
+    };
+    verify("threads", &["--cqe", "7", "--count", "50"])?;
+    verify("overflow", &["--cqe", "3"])?;
+    verify("access", &["--cqe", "4096"])?;
+    verify("hostile", &["--cqe", "64", "--count", "200"])?;
+    verify("fork", &[])?;
+    verify("events", &["--rounds", "2000", "--burners", "1"])?;
+    verify("load", &["--destroy-for", "4000"])?;
+    verify("load", &["--close-after", "500"])?;
+    verify("left", &[])
+}
+
+/// The devices go while their queues are polled, and come back.
+fn unplugged_queues() -> Result<()> {
+    let [device, peer] = DEVICES;
+    for check in ["load", "gone"] {
+        let running = usb4::start(&["cq-verify", check, "-d", device, "-p", peer])?;
+        command::wait_until("traffic", LIMIT, || Ok(running.stdout()?.contains("running")))?;
+        fs::write("/sys/kernel/debug/tbv/cables", "0").context("unplugging")?;
+        let output = running.finish(LIMIT)?.success().context(check)?;
+        ensure!(output.stderr.is_empty(), "{}", output.stderr);
+        fs::write("/sys/kernel/debug/tbv/cables", "1").context("plugging in")?;
+        usb4::devices_are_there()?;
+    }
+    Ok(())
+}
+
 fn unload_under_traffic() -> Result<()> {
     let traffic = usb4::traffic()?;
     command::run(&["rmmod", "thunderbolt_ibverbs"], LIMIT)?.success()?;
@@ -109,10 +145,12 @@ fn the_driver_makes_no_mistake_that_the_kernel_can_see() -> Result<()> {
     usb4::set_up()?;
     // What the kernel itself lost while it booted is not ours.
     fs::write(KMEMLEAK, "scan").and_then(|()| fs::write(KMEMLEAK, "clear")).context(KMEMLEAK)?;
-    let parts: [Part; 7] = [
+    let parts: [Part; 9] = [
         ("ib_send_lat", latency),
         ("rc-verify", every_byte),
         ("verbs-errors", mistakes),
+        ("published queues", published_queues),
+        ("unplugged queues", unplugged_queues),
         ("killed clients", kills),
         ("unload under traffic", unload_under_traffic),
         ("loads and unloads", loads),
