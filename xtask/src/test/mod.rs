@@ -97,7 +97,9 @@ fn host(suite: &Suite) -> Result<Command> {
 
 fn guest(suite: &Suite, binary: &str, full: bool) -> Result<Command> {
     let mut command = process::xtask(["vm", "--no-build"])?;
-    command.args(["--timeout", &suite.limit_s.to_string()]);
+    // There some tests do more.
+    let limit_s = if full { 4 * suite.limit_s } else { suite.limit_s };
+    command.args(["--timeout", &limit_s.to_string()]);
     if !suite.driver {
         command.arg("--no-kmod");
     }
