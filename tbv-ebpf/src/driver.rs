@@ -13,7 +13,7 @@ use tbv_common::*;
 use crate::{
     atomic,
     atomic::lost,
-    maps::{CQS, WORK, config},
+    maps::{CQS, THREADS, WORK, config},
     target,
 };
 
@@ -22,10 +22,20 @@ use crate::{
 #[inline(always)]
 fn counts(tgid: u32) -> bool {
     config().is_some_and(|config| {
-        config.state != State::Idle as u32
-            && target::cgroup_wanted(config)
-            && target::process_wanted(config, tgid)
+        is_time(config) && target::cgroup_wanted(config) && target::process_wanted(config, tgid)
     })
+}
+
+/// Whether events count now: while tracing, and after that what a call does that is still followed. So there are as
+/// many work requests as their calls made.
+#[inline(always)]
+fn is_time(config: &Config) -> bool {
+    let in_call = || {
+        let tid = bpf_get_current_pid_tgid() as u32;
+        // SAFETY: a live map value.
+        THREADS.get_ptr(tid).is_some_and(|thread| unsafe { (*thread).start } != 0)
+    };
+    config.state == State::Running as u32 || (config.state == State::Stopping as u32 && in_call())
 }
 
 #[inline(always)]
@@ -84,7 +94,8 @@ pub fn cq_create(ctx: RawTracePointContext) -> i32 {
 
 #[inline(always)]
 fn cq(ctx: &RawTracePointContext, cqn: usize) -> Option<*mut Cq> {
-    CQS.get_ptr_mut(CqKey { device: ctx.arg(0), cqn: ctx.arg(cqn) })
+    let cq = CQS.get_ptr_mut(CqKey { device: ctx.arg(0), cqn: ctx.arg(cqn) })?;
+    config().is_some_and(|config| is_time(config)).then_some(cq)
 }
 
 /// Keeps the totals that the event carries. Both only grow, whatever the order of events.

@@ -110,6 +110,31 @@ fn ib_send_lat_polls_only_by_system_call_if_it_is_told_to() -> Result<()> {
     Ok(())
 }
 
+/// Tracing ends before the program does: what it posts afterwards must not count.
+#[test]
+fn for_a_time_there_are_as_many_work_requests_as_calls_that_post_them() -> Result<()> {
+    let json = "/tmp/for-a-time.json";
+    let [device, peer] = usb4::DEVICES;
+    let load = usb4::start(&["cq-verify", "load", "-d", device, "-p", peer])?;
+    command::wait_until("traffic", LIMIT, || Ok(load.stdout()?.contains("running")))?;
+    let attach = ["tbv-trace", "attach", "--comm", "cq-verify", "-d", "2", "-f", "json", "-o", json];
+    usb4::run(&attach, LIMIT)?.success()?;
+    load.signal_group(libc::SIGKILL)?;
+    let report = Report::read(json.as_ref())?;
+    let posts = |(call, _): &(&calls::Call, &u64)| ["POST_SEND", "POST_RECV"].contains(&call.op.as_str());
+    let calls: u64 = report.calls.iter().filter(posts).map(|(_, count)| count).sum();
+    let rows = report.json["work_requests"].as_array().context("no work requests")?;
+    let posted: u64 = rows.iter().map(|row| number(row, "posted")).sum::<Result<u64>>()?;
+    let loss = &report.json["loss"];
+    // A call that was running at the begin or the end may have posted and not count.
+    let unsure = number(loss, "unmatched_return")? + number(loss, "in_flight")?;
+    ensure!(
+        calls > 100 && (calls..=calls + unsure).contains(&posted),
+        "{posted} posted by {calls} calls; {loss}"
+    );
+    Ok(())
+}
+
 #[test]
 fn tracepoint_formats_are_those_the_programs_read() -> Result<()> {
     usb4::set_up()?;
