@@ -65,6 +65,7 @@ impl<M: Memory> Consumer<M> {
     /// be given again, when another thread was faster: the last one counts.
     ///
     /// Returns how many, or why none.
+    #[inline]
     pub fn poll(&self, room: usize, mut keep: impl FnMut(usize, &Entry)) -> Result<usize, Nothing> {
         let memory = &self.memory;
         loop {
@@ -97,6 +98,7 @@ impl<M: Memory> Consumer<M> {
     }
 
     /// What it means that nothing came after `from`; `None` if something has.
+    #[inline]
     fn nothing(&self, from: u64) -> Option<Nothing> {
         let lost = acquire(self.memory.ovf_seq());
         let news = lost > self.told.load(Relaxed);
@@ -119,6 +121,7 @@ impl<M: Memory> Consumer<M> {
 
 /// Reads what the kernel has released. On memory that may only be read, the language knows no other load than a relaxed
 /// one.
+#[inline]
 fn acquire(total: &AtomicU64) -> u64 {
     let value = total.load(Relaxed);
     fence(Acquire);

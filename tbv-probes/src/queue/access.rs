@@ -75,6 +75,8 @@ pub fn access(ports: &Ports, cqe: u32) -> Result<String, Error> {
     };
     // A ring of one page cannot be shorter: the kernel rounds up.
     let shorter = if ring.length > 4096 { ring.length - 4096 } else { 3 * 4096 };
+    // A ring of one page has no inside: behind it is the next mapping.
+    let inside = if ring.length > 4096 { ring.offset + 4096 } else { ring.offset + (1 << 33) };
     let (shared, private) = (libc::MAP_SHARED, libc::MAP_PRIVATE);
     let tries = [
         ("ring mapped again", map(ring.length, read, shared, ring.offset), 0),
@@ -87,7 +89,7 @@ pub fn access(ports: &Ports, cqe: u32) -> Result<String, Error> {
         ("ring mapped too long", map(ring.length + 4096, read, shared, ring.offset), libc::EINVAL),
         ("page mapped too long", map(2 * page.length, read | write, shared, page.offset), libc::EINVAL),
         ("mapped where nothing is", map(page.length, read, shared, page.offset + (1 << 32)), libc::EINVAL),
-        ("mapped inside of the ring", map(4096, read, shared, ring.offset + 4096), libc::EINVAL),
+        ("mapped inside of the ring", map(ring.length, read, shared, inside), libc::EINVAL),
         ("ring made writable", protect(ring, read | write), libc::EACCES),
         ("ring made executable", protect(ring, read | execute), libc::EACCES),
         ("page made executable", protect(page, read | execute), libc::EACCES),
