@@ -4,6 +4,13 @@
 # Usage: sh gate.sh mapped|ioctl [ITERATIONS [OPTION OF tbv-trace check]...]
 set -e
 arm=$1
+case $arm in
+mapped | ioctl) ;;
+*)
+    echo "usage: sh gate.sh mapped|ioctl [ITERATIONS [OPTION of tbv-trace check]...]" >&2
+    exit 2
+    ;;
+esac
 iterations=${2:-1000}
 [ $# -lt 2 ] || shift
 shift

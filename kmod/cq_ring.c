@@ -57,7 +57,10 @@ void tbv_cq_ring_publish(struct tbv_cq_ring *ring, void *shm, void *consumer)
 /* How far consumers are. The page may hold anything: what cannot be is not. */
 u64 tbv_cq_ring_consumed(struct tbv_cq_ring *ring)
 {
-	u64 told = smp_load_acquire(&ring->consumer->consumed);
+	u64 told;
+
+	/* Pairs with a consumer's swap: what it copied is copied. */
+	told = smp_load_acquire(&ring->consumer->consumed);
 
 	if (told - ring->consumed <= ring->produced - ring->consumed)
 		ring->consumed = told;
@@ -82,6 +85,7 @@ void tbv_cq_ring_push(struct tbv_cq_ring *ring, const struct ib_uverbs_wc *wc)
 		to = (u64 *)slot(ring, ring->produced);
 		for (i = 0; i < sizeof(*wc) / sizeof(*to); i++)
 			WRITE_ONCE(to[i], from[i]);
+		/* Pairs with a consumer's read: the entry is there. */
 		smp_store_release(&ring->shm->produced, ring->produced + 1);
 	}
 	ring->produced++;
@@ -90,8 +94,10 @@ void tbv_cq_ring_push(struct tbv_cq_ring *ring, const struct ib_uverbs_wc *wc)
 void tbv_cq_ring_overflow(struct tbv_cq_ring *ring)
 {
 	ring->overflows++;
-	if (ring->shm)
-		smp_store_release(&ring->shm->ovf_seq, ring->overflows);
+	if (!ring->shm)
+		return;
+	/* What was put in before the loss is seen before it. */
+	smp_store_release(&ring->shm->ovf_seq, ring->overflows);
 }
 
 /**
@@ -121,6 +127,8 @@ bool tbv_cq_ring_take(struct tbv_cq_ring *ring, u64 from, u64 to)
 /* Nothing will be put in any more. */
 void tbv_cq_ring_die(struct tbv_cq_ring *ring)
 {
-	if (ring->shm)
-		smp_store_release(&ring->shm->dead, 1);
+	if (!ring->shm)
+		return;
+	/* What was put in before the end is seen before it. */
+	smp_store_release(&ring->shm->dead, 1);
 }

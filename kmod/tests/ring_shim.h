@@ -11,7 +11,9 @@
 typedef __u32 u32;
 typedef __u64 u64;
 
+/* The kernel's barriers, in the words of C11; who uses them says why. */
 #define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+/* As above. */
 #define smp_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define WRITE_ONCE(x, v)	__atomic_store_n(&(x), v, __ATOMIC_RELAXED)
 

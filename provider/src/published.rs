@@ -35,7 +35,9 @@ impl Published {
     /// be told from this process.
     pub(crate) fn map(fd: c_int, cqe: c_int, offer: &CreateCqResp, forks: bool) -> Option<Self> {
         if *offer == CreateCqResp::default() {
-            explain("the kernel does not offer the queue to user space");
+            if wanted() {
+                explain("the kernel does not offer the queue to user space");
+            }
             return None;
         }
         if !forks {

@@ -11,6 +11,9 @@ pub enum Error {
     /// The process may not load eBPF programs.
     #[error("no permission: this process lacks {0}.\n{remedy}", remedy = .0.remedy())]
     Permission(Missing),
+    /// Nothing can be found out about this process or others.
+    #[error("/proc is not mounted here: mount -t proc proc /proc")]
+    NoProc,
     /// The kernel's lockdown forbids what tracing needs.
     #[error("{found}, which forbids eBPF to read kernel memory.\n{LOCKDOWN_FIX}", found = locked_down(.0.as_deref()))]
     Lockdown(Option<String>),
@@ -65,6 +68,13 @@ pub enum Error {
 
 /// More on a refusal that [`Error::Permission`] does not explain.
 fn forbidden(why: &str) -> &'static str {
+    if why.contains("Cannot allocate memory") {
+        return "\nThere is too little memory: `tbv-trace doctor` says how much the maps take; of `events`, \
+                --ringbuf-size is a part";
+    }
+    if why.contains("Too many open files") {
+        return "\nRaise the limit of open files: ulimit -n 1024";
+    }
     if why.contains("Operation not permitted") {
         "\nThis process has the capabilities: something else forbids bpf(2), such as a container's seccomp filter or \
          a security module. Start tbv-trace outside of it"

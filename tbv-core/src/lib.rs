@@ -36,6 +36,6 @@ pub use filter::Filter;
 pub use hook::Hook;
 pub use names::Names;
 pub use report::Report;
-pub use sys::monotonic_ns;
+pub use sys::{monotonic_ns, pidfd};
 pub use tbv_common::{Event, HandleKind, Op, Process};
 pub use tracer::{Options, StreamOptions, Tracer};

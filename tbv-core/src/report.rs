@@ -25,6 +25,8 @@ use crate::{
 
 /// The version this code writes and reads. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
+/// Bytes of the largest report that is read: every row and bucket that the maps hold makes less.
+const MOST_BYTES: u64 = 1 << 30;
 /// Stands for a device that could not be told.
 pub const UNKNOWN_DEVICE: &str = "unknown";
 
@@ -241,11 +243,13 @@ impl Report {
         let fail = |reason: String| Error::Report { path: path.display().to_string(), reason };
         let mut text = Vec::new();
         let read = if path == Path::new("-") {
-            io::stdin().read_to_end(&mut text).map(drop)
+            io::stdin().take(MOST_BYTES + 1).read_to_end(&mut text)
         } else {
-            fs::read(path).map(|read| text = read)
+            fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
         };
-        read.map_err(|e| fail(e.to_string()))?;
+        if read.map_err(|e| fail(e.to_string()))? as u64 > MOST_BYTES {
+            return Err(fail("not a tbv-trace report: none is that large".to_owned()));
+        }
         if text.is_empty() {
             return Err(fail("the file is empty".to_owned()));
         }
@@ -283,8 +287,16 @@ impl Report {
         if self.calls.iter().try_fold(0, add).is_none() {
             return Some("it counts more calls than there can be".to_owned());
         }
-        let odd = self.calls.iter().find(|call| call.errors > call.count)?;
-        Some(format!("{} calls of {}, and {} errors", odd.count, odd.op, odd.errors))
+        if let Some(odd) = self.calls.iter().find(|call| call.errors > call.count) {
+            return Some(format!("{} calls of {}, and {} errors", odd.count, odd.op, odd.errors));
+        }
+        // An interval's names may be of a moment later than its numbers.
+        if self.interval.is_some() {
+            return None;
+        }
+        let named = |call: &Call| call.errnos.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let odd = self.calls.iter().find(|call| named(call) > call.errors)?;
+        Some(format!("{} errors of {}, and {} with a name", odd.errors, odd.op, named(odd)))
     }
 
     /// Calls and errors in all, of rows that are not shown too.
@@ -437,5 +449,9 @@ mod tests {
         assert!(read(&|r| r.loss.total = 7).contains("add up to 0"));
         assert!(read(&|r| r.calls = vec![call(5, 99)]).contains("5 calls of POLL_CQ, and 99 errors"));
         assert!(read(&|r| r.calls = vec![call(u64::MAX, 0), call(2, 0)]).contains("more calls than"));
+        let errnos = BTreeMap::from([("EINVAL".to_owned(), 2), ("EPERM".to_owned(), 1)]);
+        let named = |errors| vec![Call { errnos: errnos.clone(), ..call(5, errors) }];
+        assert!(read(&|r| r.calls = named(2)).contains("2 errors of POLL_CQ, and 3 with a name"));
+        assert_eq!(read(&|r| r.calls = named(4)), "");
     }
 }

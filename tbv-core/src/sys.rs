@@ -1,4 +1,4 @@
-//! The few bpf(2) commands that aya does not offer.
+//! System calls that no library offers: some bpf(2) commands, processes by descriptor, the clock.
 
 use std::{
     fs, io,
@@ -39,6 +39,25 @@ fn info<T>(fd: BorrowedFd<'_>) -> io::Result<T> {
     attr.info.info = &raw mut info as u64;
     bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr)?;
     Ok(info)
+}
+
+/// A descriptor that becomes readable when the process ends.
+pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: takes plain numbers and gives a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was made for us alone.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    Ok(fd)
+}
+
+/// Whether the process of a [`pidfd`] has ended.
+pub(crate) fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor.
+    unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
 }
 
 /// How often the kernel skipped the program because it was already running on that CPU.

@@ -327,6 +327,8 @@ impl Loaded {
             return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
         }
         write_config(&mut ebpf, config)?;
+        let named: Vec<_> =
+            targets.ours.iter().filter_map(|pid| Some((pid, sys::pidfd(*pid).ok()?))).collect();
         for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
             let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
             for pid in pids {
@@ -339,6 +341,14 @@ impl Loaded {
                 target,
                 reason,
             })?;
+        }
+        // From here on a program sees who ends. The ids of those that ended before may be given to others.
+        let mut ours = hash::<u32, u8>(&mut ebpf, "NS_TARGETS")?;
+        for pid in &targets.ours {
+            let lives = named.iter().any(|(named, fd)| *named == pid && !sys::has_ended(fd.as_fd()));
+            if !lives {
+                ours.remove(pid).map_err(|e| Error::Map("NS_TARGETS", e))?;
+            }
         }
         let own_pid = options.filter.descendants.then_some((who.pid_tgid >> 32) as u32);
         Ok(Loaded { ebpf, btf, config, own_pid })
@@ -354,6 +364,9 @@ impl Loaded {
 
 /// Whether this process may trace on this kernel at all.
 pub(crate) fn allowed(root: &Path) -> Result<()> {
+    if !root.join("proc/self/status").exists() {
+        return Err(Error::NoProc);
+    }
     if let Some(missing) = Credentials::read(root).missing() {
         return Err(Error::Permission(missing));
     }

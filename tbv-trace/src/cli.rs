@@ -396,6 +396,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if duration >= Duration::from_millis(1) => Ok(duration),
+        Err(_) if !seconds.is_nan() && seconds > 0.0 => Err("is too long".to_owned()),
         _ => Err("must be at least 0.001".to_owned()),
     }
 }
@@ -436,6 +437,7 @@ mod tests {
         for bad in ["", "0", "-1", "nan", "inf", "x"] {
             assert!(seconds(bad).is_err(), "{bad}");
         }
+        assert_eq!(seconds("1e300"), Err("is too long".to_owned()));
     }
 
     #[test]

@@ -1,11 +1,7 @@
 //! What a run waits for: its command, the processes it was attached to, its time, and signals.
 
 use std::{
-    io,
-    os::{
-        fd::{FromRawFd as _, OwnedFd},
-        unix::process::ExitStatusExt as _,
-    },
+    os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
     process::{Child, ExitStatus},
     thread,
     time::Duration,
@@ -109,7 +105,7 @@ impl Ending {
         for pid in pids {
             // One that has ended since is as good as one that ends now.
             let Ok(pid) = tbv_core::filter::process_of(*pid) else { continue };
-            match pidfd(pid) {
+            match tbv_core::pidfd(pid) {
                 // SAFETY: an `OwnedFd` keeps its descriptor open as long as it lives.
                 Ok(fd) => processes.push(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?),
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -169,18 +165,6 @@ impl Ending {
 /// The exit status as a shell says it.
 pub(crate) fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| exit::SIGNALLED + status.signal().unwrap_or(0))
-}
-
-/// A descriptor that becomes readable when the process ends.
-fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: takes plain numbers and gives a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was made for us alone.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-    Ok(fd)
 }
 
 /// The runtime of a run: one thread, its own.

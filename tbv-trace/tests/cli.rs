@@ -193,7 +193,10 @@ fn wrong_usage_of_check_is_refused() {
         (&no_work, &[], "unknown field `pots_send`"),
         (&later, &[], "budget version 2"),
         (&same, &["--expect", "completions=many"], "--expect: `many` is no count"),
+        (&same, &["--expect", "post_send=N", "--expect", "post_send=2N"], "expected twice"),
         (&same, &["--github", "-f", "json"], "not JSON"),
+        (&same, &["--junit", "check.out", "--markdown", "check.out"], "check.out is named twice"),
+        (&same, &["--junit", CHECKED, "--markdown", CHECKED], "named twice"),
         (&same, &["--junit", "/no/such/dir/x"], "/no/such/dir/x"),
         (&same, &["--markdown", "/dev/full"], "/dev/full"),
     ] {

@@ -42,7 +42,7 @@ enum Command {
     Demo(demo::Args),
     /// Run all checks and tests
     Test(test::Args),
-    /// Measure what tracing costs per call, beside other tracers
+    /// Measure what tracing costs, what polling costs, and throughput
     Bench(bench::Args),
     /// Run sparse and checkpatch over the kernel module
     CheckKmod,

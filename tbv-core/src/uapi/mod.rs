@@ -50,8 +50,47 @@ pub fn op_name(op: Op) -> Cow<'static, str> {
 
 /// Whether [`op_name`] may give this name.
 pub fn is_op_name(name: &str) -> bool {
-    let unnamed = name.contains("_0x") || name.ends_with("_UNREADABLE");
-    unnamed || COMMANDS.iter().any(|row| row.1 == name) || METHODS.iter().any(|row| row.3 == name)
+    const UNREADABLE: [&str; 3] = ["INVOKE_WRITE_UNREADABLE", "IOCTL_UNREADABLE", "WRITE_UNREADABLE"];
+    UNREADABLE.contains(&name)
+        || COMMANDS.iter().any(|row| row.1 == name)
+        || METHODS.iter().any(|row| row.3 == name)
+        || is_hex_name(name)
+}
+
+/// Whether it is a name that stands for a number.
+fn is_hex_name(name: &str) -> bool {
+    let after = |prefix| name.strip_prefix(prefix);
+    if let Some(number) = after("IOCTL_").or_else(|| after("EX_CMD_")).or_else(|| after("CMD_")) {
+        return is_hex(number, u32::MAX.into());
+    }
+    if let Some(number) = after("OP_0x") {
+        return number.len() == 16 && number.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    }
+    let Some((whose, method)) = name.rsplit_once("METHOD_") else { return false };
+    let Some(whose) = whose.strip_suffix('_') else { return false };
+    is_hex(method, u16::MAX.into()) && is_object(whose)
+}
+
+/// Whether [`object_name`], after [`driver_name`] or alone, may give this, without its last underscore.
+fn is_object(name: &str) -> bool {
+    let known = |name: &str| OBJECTS.iter().any(|row| row.2 == name);
+    let alone = |name: &str| {
+        known(name) || name.strip_prefix("OBJECT_").is_some_and(|number| is_hex(number, u16::MAX.into()))
+    };
+    let of_driver = |name: &str| {
+        let numbered = name.strip_prefix("DRIVER_").and_then(|rest| rest.split_once('_'));
+        let numbered =
+            numbered.filter(|(number, _)| is_hex(number, u32::MAX.into())).map(|(_, object)| object);
+        let named = DRIVERS.iter().find_map(|row| name.strip_prefix(row.1)?.strip_prefix('_'));
+        numbered.or(named).is_some_and(alone)
+    };
+    alone(name) || of_driver(name)
+}
+
+/// Whether it is a number as `{:#x}` prints it.
+fn is_hex(text: &str, most: u64) -> bool {
+    let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.is_some_and(|number| number <= most && format!("{number:#x}") == text)
 }
 
 /// The name of a send work request's opcode: `enum ib_uverbs_wr_opcode` without prefix.
@@ -157,7 +196,23 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_known() {
-        for name in ["", "*", "POLLCQ", "poll_cq", "IB_USER_VERBS_CMD_POLL_CQ"] {
+        let unwritten = [
+            "IOCTL_0xZZ",
+            "IOCTL_0x",
+            "IOCTL_0x05401",
+            "IOCTL_0x5A01",
+            "IOCTL_0x1bad1bad1",
+            "CMD_0x",
+            "OP_0x1",
+            "POLL_CQ_METHOD_0x1",
+            "CQ_METHOD_0x99999",
+            "CQ_METHOD_",
+            "METHOD_0x1",
+            "DRIVER_0xq_CQ_METHOD_0x1001",
+            "FOO_UNREADABLE",
+        ];
+        let others = ["", "*", "POLLCQ", "poll_cq", "IB_USER_VERBS_CMD_POLL_CQ"];
+        for name in unwritten.into_iter().chain(others) {
             assert!(!is_op_name(name), "{name}");
         }
     }

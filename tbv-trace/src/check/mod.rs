@@ -6,8 +6,11 @@ mod markdown;
 mod text;
 
 use std::{
+    collections::BTreeSet,
+    fs::{self, Metadata},
     io::{self, Write as _},
-    path::Path,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -28,8 +31,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     if args.github && args.format == PlainFormat::Json {
         bail!("--github prints lines that are not JSON: leave it or -f json out");
     }
+    distinct(args)?;
     let mut budget = Budget::read(&args.budget)?;
+    let mut expected = BTreeSet::new();
     for what in &args.expect {
+        if !expected.insert(what.split('=').next()) {
+            bail!("--expect: {what}: that is expected twice");
+        }
         budget.expect(what).map_err(|why| anyhow!("--expect: {why}"))?;
     }
     let verdict = budget.judge(&Report::read(&args.report)?, args.iterations, args.strict)?;
@@ -41,6 +49,26 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     // A reader that went away does not turn a breach into a success.
     output::still_read(print(args, &verdict))?;
     Ok(ExitCode::from(conclude(&verdict)))
+}
+
+/// An error if a result would be written over what is read, or over another result.
+fn distinct(args: &CheckArgs) -> Result<()> {
+    let identity =
+        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()));
+    let results: Vec<&Path> =
+        [&args.junit, &args.markdown].into_iter().flatten().map(PathBuf::as_path).collect();
+    for (number, result) in results.iter().enumerate() {
+        let others = [args.report.as_path(), args.budget.as_path()]
+            .into_iter()
+            .chain(results[..number].iter().copied());
+        for other in others {
+            let same = identity(result).is_some_and(|of| Some(of) == identity(other));
+            if same || *result == other {
+                bail!("{} is named twice: a result would be lost", other.display());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

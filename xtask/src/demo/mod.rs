@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// With an odd number ib_send_lat posts one receive more than it needs, and the calls per iteration do not
-/// come out even; with few, setting up outweighs them (ci/mapped.toml).
+/// come out even; with few, setting up weighs more (ci/mapped.toml).
 fn iterations(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number) if number >= 1000 && number % 2 == 0 => Ok(number),

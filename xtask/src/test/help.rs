@@ -10,8 +10,9 @@ pub(super) fn text() -> String {
     format!(
         "\
 Tiers:
-  quick   Without an option. About 20 minutes from a clean checkout on 2 idle cores, and 13 when all
-          is built; on other machines more or less. Leaves out what is marked [--full only].
+  quick   Without an option. About 25 minutes from a clean checkout on 2 idle cores, and 15 when all
+          is built; on other machines more or less. Leaves out what is marked [--full only], and
+          waits for events in cq_published 50,000 times instead of 1,000,000.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
           debug kernel, ten minutes or more. Writes its summary to docs/results/test-full.md.
   Both leave out real hardware (all devices are software, or our driver's virtual cable) and kernels
