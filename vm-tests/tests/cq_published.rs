@@ -67,7 +67,8 @@ fn random_ms(round: u64) -> u64 {
 
 #[test]
 fn eight_threads_get_every_completion_once_and_in_order_at_any_capacity_and_total() -> Result<()> {
-    for first in [0, (1 << 32) - 5, u64::MAX - 4] {
+    // From zero they begin in every other test.
+    for first in [(1 << 32) - 5, u64::MAX - 4] {
         first_total(first)?;
         let done = ["1", "2", "3", "7", "4096"].iter().try_for_each(|cqe| {
             verify("threads", &["--cqe", cqe, "--count", "150"]).with_context(|| format!("from {first}"))?;
@@ -120,8 +121,8 @@ fn what_is_not_allowed_is_refused() -> Result<()> {
 #[test]
 fn a_hostile_process_harms_nobody() -> Result<()> {
     for cqe in ["1", "4096"] {
-        let output = verify("hostile", &["--cqe", cqe, "--count", "2000"])?;
-        ensure!(number(&output, "scribbles")? >= 100_000 && number(&output, "messages")? >= 2000);
+        let output = verify("hostile", &["--cqe", cqe, "--count", "500"])?;
+        ensure!(number(&output, "scribbles")? >= 100_000 && number(&output, "messages")? >= 500);
     }
     let hostile = start("USB4_RDMA_DEBUG=1", "hostile", &["--count", "100000000"])?;
     command::wait_until("the hostile process", LIMIT, || Ok(usb4::live()? > 8))?;
