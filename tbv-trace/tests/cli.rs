@@ -207,6 +207,7 @@ fn wrong_usage_of_check_is_refused() {
     for n in ["0", "-1", "x", ""] {
         let output = run(&["check", CHECKED, "--budget", BUDGET, &format!("--iterations={n}")]);
         assert_eq!(output.status.code(), Some(2));
+        assert!(texts(&output).1.contains("--iterations"), "{n}: {output:?}");
     }
     let output = run(&["check", CHECKED, "--budget", "/no/such/budget", "--iterations", "1"]);
     assert_eq!(output.status.code(), Some(2));
