@@ -225,6 +225,16 @@ static bool take_all(struct tbv_cq_ring *ring, u64 *from)
 	return false;
 }
 
+static bool holds_any_of(struct tbv_cq *cq, struct tbv_qp_stub *stub)
+{
+	u64 i;
+
+	for (i = tbv_cq_ring_consumed(&cq->ring); i != cq->ring.produced; i++)
+		if (cq->wc[i & cq->ring.mask].qp == &stub->qp)
+			return true;
+	return false;
+}
+
 /*
  * Take the completions of one QP out. Others may be polling: so all are taken
  * out, and those of other QPs are put in again, in order. A slot that is
@@ -247,7 +257,7 @@ void tbv_cq_purge(struct tbv_cq *cq, struct tbv_qp_stub *stub)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	to = ring->produced;
-	if (!take_all(ring, &from))
+	if (!holds_any_of(cq, stub) || !take_all(ring, &from))
 		goto unlock;
 	for (i = from; i != to; i++) {
 		wc = &cq->wc[i & ring->mask];
