@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Run every suite, instead of the quick tier
     #[arg(long)]
     full: bool,
-    /// Guests at a time [default: one per processor, at most 4]
+    /// Suites at a time, once the guests run [default: processors + 1, at most 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     jobs: Option<u16>,
     /// Only suites whose name contains this
@@ -144,11 +144,11 @@ fn perform(suite: &Suite, mut command: Command) -> Result<Outcome> {
     Ok(Outcome { suite: suite.name, counts: judged, seconds: begin.elapsed().as_secs() })
 }
 
-/// Runs suites in guests, some at a time: an emulated one keeps one processor busy. Each one's output comes when it
-/// has ended.
+/// Runs suites in guests and what goes beside them, some at a time: an emulated guest needs one processor, and waits
+/// often. Each one's output comes when it has ended.
 fn side_by_side(jobs: Vec<(&Suite, Command)>, at_once: Option<u16>) -> Result<Vec<Outcome>> {
     let processors = thread::available_parallelism().map_or(1, |n| n.get().min(4));
-    let at_once = at_once.map_or(processors, usize::from).min(jobs.len());
+    let at_once = at_once.map_or(processors + 1, usize::from).min(jobs.len());
     let order: Vec<&str> = jobs.iter().map(|(suite, _)| suite.name).collect();
     println!("\n{at_once} at a time: {}", order.join(", "));
     let queue = Mutex::new(jobs.into_iter());

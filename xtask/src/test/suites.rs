@@ -63,11 +63,6 @@ const fn driver(name: &'static str, what: &'static str) -> Suite {
 /// On this machine.
 pub(super) const HOST: &[Suite] = &[
     check("rustfmt", "the code has the house's form", "cargo fmt --all --check"),
-    check(
-        "clippy",
-        "no warning in any target",
-        "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
-    ),
     Suite {
         counts_tests: true,
         ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
@@ -77,11 +72,16 @@ pub(super) const HOST: &[Suite] = &[
         "10^6 good, random and mutated frames through the driver's decoder",
         "make -s -C kmod fuzz",
     ),
-    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
 ];
 
-/// On this machine, too, but beside the guests: it keeps one processor busy.
+/// On this machine, too, but beside the guests, which leave much of a processor idle.
 pub(super) const BESIDE: &[Suite] = &[
+    check(
+        "clippy",
+        "no warning in any target",
+        "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
+    ),
+    check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
     // In a folder of its own, or both would be built anew every time.
     Suite {
         counts_tests: true,
