@@ -157,7 +157,8 @@ static struct ib_uverbs_wc to_uverbs(const struct ib_wc *wc)
 	};
 }
 
-static bool overflow(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq)
+static bool overflow(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
+		     bool signalled)
 {
 	struct tbv_dev *dev = to_tbv_dev(cq->base.device);
 
@@ -165,7 +166,8 @@ static bool overflow(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq)
 	tbv_count(dev, TBV_CQ_OVERFLOW_ERROR);
 	trace_cq_overflow(dev->index, cq->cqn, wc->qp->qp_num, seq, wc->wr_id,
 			  total(cq, cq->ring.produced),
-			  total(cq, cq->ring.consumed), cq->ring.overflows);
+			  total(cq, cq->ring.consumed), cq->ring.overflows,
+			  wc->opcode, signalled);
 	return cq->ring.overflows == 1;
 }
 
@@ -194,7 +196,7 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 
 	spin_lock_irqsave(&cq->lock, flags);
 	if (tbv_cq_ring_full(&cq->ring)) {
-		report = overflow(cq, wc, seq);
+		report = overflow(cq, wc, seq, signalled);
 	} else {
 		cq->wc[cq->ring.produced & cq->ring.mask] = *wc;
 		tbv_cq_ring_push(&cq->ring, &entry);

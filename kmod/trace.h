@@ -186,8 +186,9 @@ TRACE_EVENT(cq_arm,
 
 TRACE_EVENT(cq_overflow,
 	    TP_PROTO(u32 dev, u32 cqn, u32 qpn, u64 seq, u64 wr_id, u64 produced,
-		     u64 consumed, u64 overflows),
-	    TP_ARGS(dev, cqn, qpn, seq, wr_id, produced, consumed, overflows),
+		     u64 consumed, u64 overflows, u32 opcode, u32 signalled),
+	    TP_ARGS(dev, cqn, qpn, seq, wr_id, produced, consumed, overflows,
+		    opcode, signalled),
 	    TP_STRUCT__entry(__field(u32, dev)
 			     __field(u32, cqn)
 			     __field(u32, qpn)
@@ -195,7 +196,9 @@ TRACE_EVENT(cq_overflow,
 			     __field(u64, wr_id)
 			     __field(u64, produced)
 			     __field(u64, consumed)
-			     __field(u64, overflows)),
+			     __field(u64, overflows)
+			     __field(u32, opcode)
+			     __field(u32, signalled)),
 	    TP_fast_assign(__entry->dev = dev;
 			   __entry->cqn = cqn;
 			   __entry->qpn = qpn;
@@ -203,11 +206,14 @@ TRACE_EVENT(cq_overflow,
 			   __entry->wr_id = wr_id;
 			   __entry->produced = produced;
 			   __entry->consumed = consumed;
-			   __entry->overflows = overflows;),
-	    TP_printk("dev=%u cqn=%u qpn=%u seq=%llu wr_id=%#llx produced=%llu consumed=%llu overflows=%llu",
+			   __entry->overflows = overflows;
+			   __entry->opcode = opcode;
+			   __entry->signalled = signalled;),
+	    TP_printk("dev=%u cqn=%u qpn=%u seq=%llu wr_id=%#llx produced=%llu consumed=%llu overflows=%llu opcode=%u signalled=%u",
 		      __entry->dev, __entry->cqn, __entry->qpn, __entry->seq,
 		      __entry->wr_id, __entry->produced, __entry->consumed,
-		      __entry->overflows)
+		      __entry->overflows, __entry->opcode,
+		      __entry->signalled)
 );
 
 TRACE_EVENT(rx_copy,

@@ -5,9 +5,11 @@
 pub mod histogram;
 pub mod loss;
 pub mod maps;
+pub mod message;
 pub mod op;
 
 pub use histogram::Bucket;
 pub use loss::Loss;
 pub use maps::*;
+pub use message::*;
 pub use op::{Entry, Op};

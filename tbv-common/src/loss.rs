@@ -34,9 +34,19 @@ pub enum Loss {
     CqsFull = 12,
     /// A work request that is not in the result: the map is full.
     WorkFull = 13,
+    /// A work request whose begin could not be kept: the map is full.
+    RequestsFull = 14,
+    /// A completion whose begin could not be kept: the map is full.
+    CompletionsFull = 15,
+    /// A queue pair that is not in the result: the map is full.
+    QpsFull = 16,
+    /// A span that is not in the result: the map is full.
+    SpansFull = 17,
+    /// A span that seemed to end before it began.
+    BackwardSpan = 18,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 14;
+    pub const COUNT: u32 = 19;
 }

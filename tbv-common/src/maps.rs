@@ -19,6 +19,20 @@ pub const MAX_ERRNOS: u32 = 16_384;
 pub const MAX_CQS: u32 = 16_384;
 /// Process × device × queue × opcode of work requests.
 pub const MAX_WORK: u32 = 16_384;
+/// Work requests of our own driver that have no completion yet.
+pub const MAX_REQUESTS: u32 = 262_144;
+/// Completions that nobody took yet.
+pub const MAX_COMPLETIONS: u32 = 262_144;
+/// Queue pairs of our own driver seen in one run.
+pub const MAX_QPS: u32 = 65_536;
+/// Spans × process × queue pair × opcode.
+pub const MAX_SPANS: u32 = 16_384;
+/// Index into the map of counters: the next process number.
+pub const NEXT_PROCESS: u32 = 0;
+/// The same: the next histogram slot.
+pub const NEXT_SLOT: u32 = 1;
+/// The same: how often begins of spans were left behind whose end will not come.
+pub const NEXT_TIDY: u32 = 2;
 /// [`Row::slot`] of a row that got no histogram.
 pub const NO_SLOT: u32 = u32::MAX;
 /// Longest array of attributes that is searched for INVOKE_WRITE's command.
@@ -101,6 +115,22 @@ pub struct Config {
 pub const STREAM: &str = "STREAM";
 /// Constant of the programs: whether calls count in one cgroup only.
 pub const ONLY_CGROUP: &str = "ONLY_CGROUP";
+
+/// Constant of the programs: a [`Spans`].
+pub const SPANS: &str = "SPANS";
+
+/// What is done with the spans of messages.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spans {
+    /// Nothing.
+    #[default]
+    Off = 0,
+    /// They are counted in histograms.
+    Counted = 1,
+    /// And each goes into a ring buffer.
+    Streamed = 2,
+}
 
 /// Which calls are put into the ring buffer.
 #[repr(u32)]
@@ -327,6 +357,10 @@ pub struct Cq {
     pub occupancy_sum: u64,
     /// Completions of queue pairs that were reset or destroyed first, while traced.
     pub purged: u64,
+    /// Completions below this number have moved in the queue: when they were put in is not known any more.
+    pub moved_below: u64,
+    /// Completions taken out by a system call of which is not known when they were put in.
+    pub untimed: u64,
 }
 
 /// A kind of work request.
@@ -410,7 +444,7 @@ const _: () = {
     assert!(size_of::<Thread>() == 40);
     assert!(size_of::<Whoami>() == 32);
     assert!(size_of::<CqKey>() == 8);
-    assert!(size_of::<Cq>() == 88);
+    assert!(size_of::<Cq>() == 104);
     assert!(size_of::<WorkKey>() == 16);
     assert!(size_of::<Work>() == 16);
     assert!(size_of::<Event>() == 48);

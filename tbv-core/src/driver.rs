@@ -12,7 +12,11 @@ const GUID_PREFIX: &str = "0200:5442:";
 pub(crate) const PROGRAMS: [&str; 7] =
     ["cq_overflow", "cq_push", "cq_poll", "cq_destroy", "cq_create", "post_send", "post_recv"];
 
-/// As above, for a tracepoint that a driver of this ABI may lack: it came later.
+/// Programs that only spans need.
+pub(crate) const SPAN_PROGRAMS: [&str; 6] =
+    ["qp_state", "retransmit", "rnr", "ack", "credit_stall", "tx_frame"];
+
+/// As [`PROGRAMS`], for a tracepoint that a driver of this ABI may lack: it came later.
 pub(crate) const LATER_PROGRAM: &str = "cq_purge";
 
 /// The loaded driver's tracepoint ABI; `None` if it is not loaded or doesn't say.

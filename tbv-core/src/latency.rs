@@ -49,6 +49,36 @@ impl Default for Distribution {
 }
 
 impl Distribution {
+    /// Of a report's row: `[low, high, values]` per bucket that is not empty, and the exact figures beside them. `None`
+    /// if these are not the buckets of [`tbv_common::histogram`].
+    pub fn from_row(
+        count: u64,
+        sum: u64,
+        summary: Option<&Latency>,
+        filled: Option<&[(u64, u64, u64)]>,
+    ) -> Option<Self> {
+        let buckets = match filled {
+            None => None,
+            Some(filled) => {
+                let mut buckets = vec![0; BUCKETS];
+                for (low, high, n) in filled {
+                    let index = tbv_common::histogram::index(*low);
+                    let known = Bucket::at(index) == Bucket { low: *low, high: *high };
+                    *buckets.get_mut(index).filter(|_| known)? = *n;
+                }
+                Some(buckets)
+            }
+        };
+        let (min, max) = summary.map_or((u64::MAX, 0), |summary| (summary.min, summary.max));
+        Some(Distribution { count, sum, min, max, buckets })
+    }
+
+    /// `[low, high, values]` per bucket that is not empty, half-open, as reports hold them.
+    pub fn filled(&self) -> Option<Vec<(u64, u64, u64)>> {
+        let buckets = self.buckets.as_ref()?.iter().enumerate().filter(|(_, n)| **n > 0);
+        Some(buckets.map(|(i, n)| (Bucket::at(i).low, Bucket::at(i).high, *n)).collect())
+    }
+
     /// Counts one value, as the eBPF side does.
     pub fn record(&mut self, ns: u64) {
         self.count += 1;

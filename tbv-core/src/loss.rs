@@ -37,6 +37,21 @@ pub struct Losses {
     pub cqs_full: u64,
     /// Work requests not counted: the map was full.
     pub work_full: u64,
+    /// Work requests whose post → completion is not known: the map was full.
+    #[serde(default)]
+    pub requests_full: u64,
+    /// Completions whose way to their consumer is not known: the map was full.
+    #[serde(default)]
+    pub completions_full: u64,
+    /// Queue pairs not followed: the map was full.
+    #[serde(default)]
+    pub qps_full: u64,
+    /// Spans not counted: the map was full.
+    #[serde(default)]
+    pub spans_full: u64,
+    /// Spans whose end lay before their begin: not counted.
+    #[serde(default)]
+    pub backward_span: u64,
     /// Calls that were still running when tracing ended.
     pub in_flight: u64,
     /// Program runs that the kernel skipped, the program being active on that CPU.
@@ -71,6 +86,11 @@ impl Losses {
             ring_full: counters(Loss::RingFull),
             cqs_full: counters(Loss::CqsFull),
             work_full: counters(Loss::WorkFull),
+            requests_full: counters(Loss::RequestsFull),
+            completions_full: counters(Loss::CompletionsFull),
+            qps_full: counters(Loss::QpsFull),
+            spans_full: counters(Loss::SpansFull),
+            backward_span: counters(Loss::BackwardSpan),
             in_flight: 0,
             recursion_misses: 0,
             kretprobe_missed: 0,
@@ -107,6 +127,11 @@ impl Losses {
             ring_full: less(self.ring_full, earlier.ring_full),
             cqs_full: less(self.cqs_full, earlier.cqs_full),
             work_full: less(self.work_full, earlier.work_full),
+            requests_full: less(self.requests_full, earlier.requests_full),
+            completions_full: less(self.completions_full, earlier.completions_full),
+            qps_full: less(self.qps_full, earlier.qps_full),
+            spans_full: less(self.spans_full, earlier.spans_full),
+            backward_span: less(self.backward_span, earlier.backward_span),
             in_flight: self.in_flight,
             recursion_misses: less(self.recursion_misses, earlier.recursion_misses),
             kretprobe_missed: less(self.kretprobe_missed, earlier.kretprobe_missed),
@@ -117,7 +142,7 @@ impl Losses {
     }
 
     /// Name and value of every part.
-    pub fn parts(&self) -> [(&'static str, u64); 19] {
+    pub fn parts(&self) -> [(&'static str, u64); 24] {
         [
             ("rows_full", self.rows_full),
             ("histograms_full", self.histograms_full),
@@ -133,6 +158,11 @@ impl Losses {
             ("ring_full", self.ring_full),
             ("cqs_full", self.cqs_full),
             ("work_full", self.work_full),
+            ("requests_full", self.requests_full),
+            ("completions_full", self.completions_full),
+            ("qps_full", self.qps_full),
+            ("spans_full", self.spans_full),
+            ("backward_span", self.backward_span),
             ("in_flight", self.in_flight),
             ("recursion_misses", self.recursion_misses),
             ("kretprobe_missed", self.kretprobe_missed),

@@ -9,7 +9,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{Bucket, Cq, CqKey, Entry, Op, Process, Queue, Work, WorkKey};
+use tbv_common::{Cq, CqKey, Entry, Op, Process, Work, WorkKey};
 
 use crate::{
     devices::Devices,
@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     latency::Latency,
     loss::Losses,
+    messages::{self, QueuePair, SpanRow},
     names::Names,
     snapshot::{Counted, Snapshot},
     uapi,
@@ -58,6 +59,13 @@ pub struct Report {
     /// One element per process, device, queue and opcode of our own driver.
     #[serde(default)]
     pub work_requests: Vec<WorkRequests>,
+    /// Where the time of messages of our own driver went: one element per span, process, queue pair and opcode; empty
+    /// if it was not measured.
+    #[serde(default)]
+    pub spans: Vec<SpanRow>,
+    /// One element per queue pair of our own driver; empty if spans were not measured.
+    #[serde(default)]
+    pub queue_pairs: Vec<QueuePair>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
@@ -155,6 +163,10 @@ pub struct Completions {
     /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
     #[serde(default)]
     pub purged: u64,
+    /// Completions taken out by a system call of which is not known when they were put in: before tracing began, or
+    /// the queue was rearranged when one of its queue pairs went. Absent if spans were not measured.
+    #[serde(default)]
+    pub untimed: Option<u64>,
     /// Completions that report an error, while traced.
     pub failed: u64,
     /// Completions that found the queue full, while traced.
@@ -199,11 +211,25 @@ impl Report {
             interval: None,
             totals: Some(Totals::of(&calls)),
             calls,
-            completions: snapshot.cqs.iter().map(|(key, cq)| completions(*key, cq, devices)).collect(),
+            completions: snapshot
+                .cqs
+                .iter()
+                .map(|(key, cq)| completions(*key, cq, devices, !snapshot.qps.is_empty()))
+                .collect(),
             work_requests: snapshot
                 .work
                 .iter()
                 .map(|(key, work)| work_requests(*key, work, devices))
+                .collect(),
+            spans: snapshot
+                .spans
+                .iter()
+                .map(|(key, span)| messages::span(*key, span, snapshot, devices))
+                .collect(),
+            queue_pairs: snapshot
+                .qps
+                .iter()
+                .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
                 .collect(),
             loss: snapshot.losses.clone(),
             exit_status: None,
@@ -215,6 +241,8 @@ impl Report {
         if !names.is_empty() {
             self.completions.retain(|cq| names.contains(&cq.device));
             self.work_requests.retain(|work| names.contains(&work.device));
+            self.spans.retain(|span| names.contains(&span.device));
+            self.queue_pairs.retain(|qp| names.contains(&qp.device));
         }
     }
 
@@ -318,14 +346,6 @@ impl Report {
 fn call(row: &Counted, processes: &BTreeMap<u32, Process>, names: &Names) -> Call {
     let process = processes.get(&row.key.process);
     let device = names.devices.get(&row.key.device).map_or(UNKNOWN_DEVICE, |d| &d.name);
-    let buckets = row.latency.buckets.as_ref().map(|buckets| {
-        buckets
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| **n > 0)
-            .map(|(i, n)| (Bucket::at(i).low, Bucket::at(i).high, *n))
-            .collect()
-    });
     Call {
         pid: process.map_or(0, |p| p.pid),
         ns_pid: process.map(|p| p.ns_pid).filter(|pid| *pid != 0),
@@ -338,7 +358,7 @@ fn call(row: &Counted, processes: &BTreeMap<u32, Process>, names: &Names) -> Cal
         errors: row.errors,
         errnos: row.errnos.iter().map(|(e, n)| (uapi::errno_name(*e).into_owned(), *n)).collect(),
         latency_ns: row.latency.summary(),
-        latency_buckets: buckets,
+        latency_buckets: row.latency.filled(),
     }
 }
 
@@ -351,14 +371,14 @@ pub fn entry_name(op: Op) -> &'static str {
 }
 
 /// The name of the device that the driver numbers `index`.
-fn driver_device(index: u32, devices: &Devices) -> String {
+pub(crate) fn driver_device(index: u32, devices: &Devices) -> String {
     devices
         .values()
         .find(|device| driver::device_index(&device.node_guid) == Some(index))
         .map_or_else(|| UNKNOWN_DEVICE.to_owned(), |device| device.name.clone())
 }
 
-fn completions(key: CqKey, cq: &Cq, devices: &Devices) -> Completions {
+fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completions {
     Completions {
         pid: cq.pid,
         device: driver_device(key.device, devices),
@@ -371,6 +391,7 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices) -> Completions {
         consumed_in_user_space: (cq.mapped != 0)
             .then(|| cq.consumed.saturating_sub(cq.consumed_by_ioctl).saturating_sub(cq.purged)),
         purged: cq.purged,
+        untimed: timed.then_some(cq.untimed),
         failed: cq.failed,
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
@@ -379,12 +400,11 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices) -> Completions {
 }
 
 fn work_requests(key: WorkKey, work: &Work, devices: &Devices) -> WorkRequests {
-    let receive = key.queue == Queue::Receive as u32;
     WorkRequests {
         pid: key.pid,
         device: driver_device(key.device, devices),
-        queue: if receive { "receive" } else { "send" }.to_owned(),
-        opcode: if receive { "RECV".into() } else { uapi::work_opcode_name(key.opcode) }.into_owned(),
+        queue: messages::queue_name(key.queue).to_owned(),
+        opcode: messages::opcode_name(key.queue, key.opcode),
         posted: work.posted,
         signalled: work.signalled,
     }

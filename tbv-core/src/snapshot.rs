@@ -1,19 +1,25 @@
 //! What the maps hold at one moment.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap as StdHashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap as StdHashMap},
+    os::fd::AsFd as _,
+};
 
 use aya::{
     Ebpf, Pod,
-    maps::{Array, HashMap, MapData},
+    maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Cq, CqKey, ErrnoKey, Histogram, Loss, NO_SLOT, Process, Row, RowKey, Thread, Work, WorkKey,
+    Cq, CqKey, ErrnoKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread, Work,
+    WorkKey,
 };
 
 use crate::{
     error::{Error, Result},
     latency::Distribution,
     loss::Losses,
+    spans::{Left, QueuePairTotals},
+    sys,
 };
 
 /// One row: what was counted of one operation of one process on one device.
@@ -42,6 +48,10 @@ pub struct Snapshot {
     pub cqs: BTreeMap<CqKey, Cq>,
     /// Work requests posted to our own driver.
     pub work: BTreeMap<WorkKey, Work>,
+    /// Spans of messages of our own driver, if they were measured.
+    pub spans: BTreeMap<SpanKey, Distribution>,
+    /// Queue pairs of our own driver, if spans were measured.
+    pub qps: BTreeMap<QpKey, QueuePairTotals>,
     /// What was lost.
     pub losses: Losses,
 }
@@ -68,6 +78,7 @@ impl Snapshot {
                 overflows: cq.overflows.saturating_sub(old.overflows),
                 occupancy_sum: cq.occupancy_sum.saturating_sub(old.occupancy_sum),
                 purged: cq.purged.saturating_sub(old.purged),
+                untimed: cq.untimed.saturating_sub(old.untimed),
                 ..*cq
             };
             (*key, cq)
@@ -77,8 +88,17 @@ impl Snapshot {
             let posted = work.posted.saturating_sub(old.posted);
             (*key, Work { posted, signalled: work.signalled.saturating_sub(old.signalled) })
         });
+        let spans = self.spans.iter().map(|(key, now)| {
+            (*key, earlier.spans.get(key).map_or_else(|| now.clone(), |old| now.since(old)))
+        });
+        let qps = self
+            .qps
+            .iter()
+            .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
         Snapshot {
             rows,
+            spans: spans.filter(|(_, span)| span.count > 0).collect(),
+            qps: qps.collect(),
             processes: self.processes.clone(),
             cqs: cqs.collect(),
             work: work.filter(|(_, work)| work.posted > 0).collect(),
@@ -111,41 +131,44 @@ pub(crate) struct Outside {
     pub(crate) ended: bool,
 }
 
-pub(crate) fn take(ebpf: &Ebpf, outside: Outside) -> Result<Snapshot> {
+pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<Snapshot> {
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
-    for entry in hash::<ErrnoKey, u64>(ebpf, "ERRNOS")?.iter() {
-        let (key, count) = entry.map_err(|e| Error::Map("ERRNOS", e))?;
+    for (key, count) in collect::<ErrnoKey, u64>(ebpf, "ERRNOS")? {
         errnos.entry(key.row).or_default().insert(key.errno, count);
     }
     let histograms = array::<Histogram>(ebpf, "HISTOGRAMS")?;
+    let distribution = |row: &Row| -> Result<Distribution> {
+        let histogram = || histograms.get(&row.slot, 0).map_err(|e| Error::Map("HISTOGRAMS", e));
+        let buckets = if row.slot == NO_SLOT { None } else { Some(histogram()?.buckets.to_vec()) };
+        Ok(Distribution {
+            count: row.count.saturating_sub(row.untimed),
+            sum: row.sum,
+            min: row.min,
+            max: row.max,
+            buckets,
+        })
+    };
     let mut rows = Vec::new();
-    for entry in hash::<RowKey, Row>(ebpf, "ROWS")?.iter() {
-        let (key, row) = entry.map_err(|e| Error::Map("ROWS", e))?;
-        let buckets = if row.slot == NO_SLOT {
-            None
-        } else {
-            let histogram = histograms.get(&row.slot, 0).map_err(|e| Error::Map("HISTOGRAMS", e))?;
-            Some(histogram.buckets.to_vec())
-        };
+    for (key, row) in collect::<RowKey, Row>(ebpf, "ROWS")? {
         rows.push(Counted {
             key,
             count: row.count,
             errors: row.errors,
             errnos: errnos.remove(&key).unwrap_or_default(),
-            latency: Distribution {
-                count: row.count.saturating_sub(row.untimed),
-                sum: row.sum,
-                min: row.min,
-                max: row.max,
-                buckets,
-            },
+            latency: distribution(&row)?,
         });
     }
-    rows.sort_by_key(|row| row.key);
     let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
     let losses = losses(ebpf, outside)?;
     let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
-    Ok(Snapshot { rows, processes, cqs, work, losses })
+    let (mut spans, mut qps) = (BTreeMap::new(), BTreeMap::new());
+    if let Some(left) = left {
+        for (key, row) in collect::<SpanKey, Row>(ebpf, "SPAN_ROWS")? {
+            spans.insert(key, distribution(&row)?);
+        }
+        qps = left.totals(ebpf)?;
+    }
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
@@ -168,23 +191,28 @@ pub(crate) fn loss(ebpf: &Ebpf, which: Loss) -> Result<u64> {
     array::<u64>(ebpf, "LOSS")?.get(&(which as u32), 0).map_err(|e| Error::Map("LOSS", e))
 }
 
-/// Process ids that are followed now. A set: a key that goes while the map is read makes others come twice.
+/// Process ids that are followed now.
 pub(crate) fn targets(ebpf: &Ebpf) -> Result<BTreeSet<u32>> {
-    hash::<u32, u8>(ebpf, "TARGETS")?.keys().map(|key| key.map_err(|e| Error::Map("TARGETS", e))).collect()
+    Ok(collect::<u32, u8>(ebpf, "TARGETS")?.into_keys().collect())
 }
 
 pub(crate) fn process(ebpf: &Ebpf, number: u32) -> Option<Process> {
     hash::<u32, Process>(ebpf, "PROCESSES").ok()?.get(&number, 0).ok()
 }
 
-fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {
-    hash::<K, V>(ebpf, name)?.iter().map(|entry| entry.map_err(|e| Error::Map(name, e))).collect()
+pub(crate) fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {
+    let map = match ebpf.map(name) {
+        Some(Map::HashMap(map)) => map,
+        _ => return Err(Error::Missing(name)),
+    };
+    let entries = sys::entries(map.fd().as_fd()).map_err(|e| Error::System("reading a map", e))?;
+    Ok(entries.into_iter().collect())
 }
 
 fn hash<'a, K: Pod, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<HashMap<&'a MapData, K, V>> {
     HashMap::try_from(ebpf.map(name).ok_or(Error::Missing(name))?).map_err(|e| Error::Map(name, e))
 }
 
-fn array<'a, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<Array<&'a MapData, V>> {
+pub(crate) fn array<'a, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<Array<&'a MapData, V>> {
     Array::try_from(ebpf.map(name).ok_or(Error::Missing(name))?).map_err(|e| Error::Map(name, e))
 }

@@ -5,6 +5,7 @@ use std::{
     os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
 };
 
+use aya::Pod;
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_link_info, bpf_link_type, bpf_prog_info};
 
 /// `enum bpf_perf_event_type` of a kretprobe (`linux/bpf.h`).
@@ -96,6 +97,50 @@ pub(crate) fn run_here(program: BorrowedFd<'_>) -> io::Result<()> {
     let mut attr = attr();
     attr.test.prog_fd = program.as_raw_fd() as u32;
     bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr).map(drop)
+}
+
+/// Entries of a hash map that one system call is asked for.
+const BATCH: u32 = 4096;
+
+/// Every entry of a hash map, bucket by bucket: going from key to key would begin anew whenever the key at hand has gone,
+/// and never end where they come and go fast.
+pub(crate) fn entries<K: Pod, V: Pod>(map: BorrowedFd<'_>) -> io::Result<Vec<(K, V)>> {
+    let mut found = Vec::new();
+    let (mut room, mut next, mut position) = (BATCH, 0u32, None::<u32>);
+    loop {
+        let mut keys = Vec::<K>::with_capacity(room as usize);
+        let mut values = Vec::<V>::with_capacity(room as usize);
+        let mut attr = attr();
+        attr.batch.in_batch = position.as_ref().map_or(0, |position| &raw const *position as u64);
+        attr.batch.out_batch = &raw mut next as u64;
+        attr.batch.keys = keys.as_mut_ptr() as u64;
+        attr.batch.values = values.as_mut_ptr() as u64;
+        attr.batch.count = room;
+        attr.batch.map_fd = map.as_raw_fd() as u32;
+        let done = bpf(bpf_cmd::BPF_MAP_LOOKUP_BATCH, &mut attr);
+        // SAFETY: the command sets it to what it has written, at most what it was given.
+        let count = unsafe { attr.batch.count }.min(room) as usize;
+        let last = match done {
+            Ok(_) => false,
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => true,
+            // One bucket holds more.
+            Err(e) if e.raw_os_error() == Some(libc::ENOSPC) && room < 1 << 24 => {
+                room *= 2;
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
+        // SAFETY: so many were written, and any bytes are valid for both types.
+        unsafe {
+            keys.set_len(count);
+            values.set_len(count);
+        }
+        found.extend(keys.into_iter().zip(values));
+        if last {
+            return Ok(found);
+        }
+        position = Some(next);
+    }
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds: what the programs take time by.

@@ -9,7 +9,8 @@ use aya::{
 };
 use aya_log::Level;
 use tbv_common::{
-    Config, Loss, MAX_ROWS, ONLY_CGROUP, Process, SEARCHED_AT_ONCE, STREAM, State, Stream, Whoami,
+    Config, Loss, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, Process,
+    SEARCHED_AT_ONCE, SPANS, STREAM, Spans, State, Stream, Whoami,
 };
 
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
     obstacles, offsets,
     permission::Credentials,
     snapshot::{self, Outside, Snapshot},
+    spans::{Left, Moments},
     sys,
     watch::{self, Watch},
 };
@@ -57,6 +59,10 @@ pub struct Options {
     pub instead_of_uverbs: Option<u32>,
     /// Let the programs log, see [`Tracer::program_log`]. Costs time at every new process.
     pub log: bool,
+    /// Also measure where the time of messages of our own driver goes.
+    pub spans: Spans,
+    /// Bytes of the ring buffer of [`Spans::Streamed`], a power of two of at least a page; `RING_DEFAULT` if not given.
+    pub moments_bytes: Option<u32>,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
     pub max_rows: Option<u32>,
 }
@@ -73,6 +79,10 @@ pub struct StreamOptions {
 /// Loaded and attached programs. Dropping it, or the end of the process, removes them all.
 pub struct Tracer {
     ebpf: Ebpf,
+    /// Whether spans are measured.
+    spans: bool,
+    /// What spans that will not end have left behind.
+    left: Left,
     started_ns: u64,
     hook: Hook,
     watch: Watch,
@@ -102,7 +112,8 @@ impl Tracer {
         let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
-            for program in driver::PROGRAMS {
+            let spans = driver::SPAN_PROGRAMS.into_iter().filter(|_| options.spans != Spans::Off);
+            for program in driver::PROGRAMS.into_iter().chain(spans) {
                 attach::raw_tracepoint(&mut ebpf, program, program).map_err(|reason| Error::Attach {
                     program,
                     target: "the driver's tracepoint",
@@ -121,6 +132,8 @@ impl Tracer {
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
         Ok(Tracer {
+            spans: options.spans != Spans::Off && driver.is_some(),
+            left: Left::default(),
             ebpf,
             started_ns,
             hook,
@@ -172,6 +185,21 @@ impl Tracer {
         Events::take(&mut self.ebpf)
     }
 
+    /// The stream of what happens to messages, once, if [`Options::spans`] asked for it.
+    pub fn moments(&mut self) -> Result<Moments> {
+        Moments::take(&mut self.ebpf)
+    }
+
+    /// Whether spans of messages are measured: asked for, and our own driver is there.
+    pub fn has_spans(&self) -> bool {
+        self.spans
+    }
+
+    /// Forgets the begins of spans whose end will not come; whoever traces for long asks for it often.
+    pub fn tidy(&mut self) -> Result<()> {
+        if self.spans { self.left.tidy(&mut self.ebpf) } else { Ok(()) }
+    }
+
     /// The process that has this number in events.
     pub fn process(&self, number: u32) -> Option<Process> {
         snapshot::process(&self.ebpf, number)
@@ -190,7 +218,11 @@ impl Tracer {
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.outside(false)?)
+        snapshot::take(&self.ebpf, self.outside(false)?, self.left())
+    }
+
+    fn left(&self) -> Option<Left> {
+        self.spans.then(|| self.left.clone())
     }
 
     /// Whether the hook has been off at one of the times that this was asked: whoever traces for long asks often. A
@@ -227,7 +259,8 @@ impl Tracer {
     /// Runs that the kernel skipped, over all attached programs.
     fn recursion_misses(&self) -> Result<u64> {
         let always = SCHEDULER.iter().map(|(name, _)| *name);
-        let ours = driver::PROGRAMS.into_iter().chain([driver::LATER_PROGRAM]);
+        let spans = driver::SPAN_PROGRAMS.into_iter().filter(|_| self.spans);
+        let ours = driver::PROGRAMS.into_iter().chain([driver::LATER_PROGRAM]).chain(spans);
         let ours = ours.filter(|_| self.driver.is_some());
         let asked = |fd| sys::recursion_misses(fd).map_err(|e| Error::System("asking a program", e));
         let mut misses = 0;
@@ -250,7 +283,7 @@ impl Tracer {
         // The kernel's own miss counters go with the programs.
         let outside = self.outside(true)?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
-        snapshot::take(&self.ebpf, outside)
+        snapshot::take(&self.ebpf, outside, self.left())
     }
 }
 
@@ -300,7 +333,19 @@ impl Loaded {
         } as u32;
         let only_cgroup = u32::from(options.filter.cgroup.is_some());
         let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
+        let spans = options.spans as u32;
+        let moments_bytes = match options.spans {
+            Spans::Streamed => options.moments_bytes.unwrap_or(events::RING_DEFAULT),
+            Spans::Off | Spans::Counted => events::RING_MIN,
+        };
+        let for_spans = |entries| if options.spans == Spans::Off { 1 } else { entries };
         let mut ebpf = EbpfLoader::new()
+            .map_max_entries("REQUESTS", for_spans(MAX_REQUESTS))
+            .map_max_entries("COMPLETIONS", for_spans(MAX_COMPLETIONS))
+            .map_max_entries("QPS", for_spans(MAX_QPS))
+            .map_max_entries("SPAN_ROWS", for_spans(MAX_SPANS))
+            .map_max_entries("MOMENTS", moments_bytes)
+            .override_global(SPANS, &spans, true)
             .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
             .map_max_entries("EVENTS", ring_bytes)
             .override_global(aya_log::LEVEL, &log_level, true)

@@ -1,5 +1,6 @@
 //! The two halves of counting: a call enters, a call returns.
 
+use aya_ebpf::maps::HashMap;
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST, BPF_RB_NO_WAKEUP},
     helpers::{bpf_get_current_cgroup_id, bpf_get_current_pid_tgid, bpf_ktime_get_ns},
@@ -9,9 +10,6 @@ use tbv_common::*;
 
 use crate::{atomic, atomic::lost, decode, maps, maps::*, target};
 
-/// Indices into [`NEXT`].
-const NEXT_PROCESS: u32 = 0;
-const NEXT_SLOT: u32 = 1;
 /// Errors are the last 4095 values (`MAX_ERRNO`).
 const MAX_ERRNO: i64 = 4095;
 
@@ -141,7 +139,7 @@ fn returned(config: &Config, thread: &Thread, when: Interval, ret: i64, again: i
     let op = if faulted { again(thread) } else { thread.op };
     let errno = if (-MAX_ERRNO..0).contains(&ret) { -ret as u32 } else { 0 };
     let key = RowKey { process: thread.process, device: thread.device, op };
-    let Some(row) = row(&key) else {
+    let Some(row) = row(&ROWS, &key) else {
         lost(Loss::RowsFull);
         return;
     };
@@ -196,7 +194,7 @@ fn unmatched(config: &Config, tgid: u32) {
 /// # Safety
 /// `row` points to a live map value.
 #[inline(always)]
-unsafe fn time(row: *mut Row, ns: u64) {
+pub unsafe fn time(row: *mut Row, ns: u64) {
     // SAFETY: the caller's promise.
     unsafe {
         atomic::add(&raw mut (*row).sum, ns);
@@ -216,16 +214,17 @@ unsafe fn time(row: *mut Row, ns: u64) {
     }
 }
 
+/// The row of `key`, a new one with a histogram if there is none.
 #[inline(always)]
-fn row(key: &RowKey) -> Option<*mut Row> {
-    if let Some(row) = ROWS.get_ptr_mut(key) {
+pub fn row<K>(rows: &HashMap<K, Row>, key: &K) -> Option<*mut Row> {
+    if let Some(row) = rows.get_ptr_mut(key) {
         return Some(row);
     }
     let slot = next(NEXT_SLOT).unwrap_or(u64::MAX);
     let slot = if slot < MAX_HISTOGRAMS as u64 { slot as u32 } else { NO_SLOT };
     // Another CPU may insert first: then this slot stays unused.
-    let _ = ROWS.insert(key, Row::new(slot), BPF_NOEXIST as u64);
-    ROWS.get_ptr_mut(key)
+    let _ = rows.insert(key, Row::new(slot), BPF_NOEXIST as u64);
+    rows.get_ptr_mut(key)
 }
 
 #[inline(always)]

@@ -14,13 +14,17 @@ use crate::{
     atomic,
     atomic::lost,
     maps::{CQS, THREADS, WORK, config},
-    target,
+    message::{self, Named},
+    target, transport,
 };
+
+/// `cq_push`'s opcodes from here on are of receives (`IB_WC_RECV`).
+const FIRST_RECEIVE: u32 = 128;
 
 /// Whether events of the current process, `tgid`, count now. Filters by device are applied by whoever reads: the
 /// driver numbers its devices in its own way.
 #[inline(always)]
-fn counts(tgid: u32) -> bool {
+pub fn counts(tgid: u32) -> bool {
     config().is_some_and(|config| {
         is_time(config) && target::cgroup_wanted(config) && target::process_wanted(config, tgid)
     })
@@ -29,7 +33,7 @@ fn counts(tgid: u32) -> bool {
 /// Whether events count now: while tracing, and after that what a call does that is still followed. So there are as
 /// many work requests as their calls made.
 #[inline(always)]
-fn is_time(config: &Config) -> bool {
+pub fn is_time(config: &Config) -> bool {
     let in_call = || {
         let tid = bpf_get_current_pid_tgid() as u32;
         // SAFETY: a live map value.
@@ -45,6 +49,10 @@ fn posted(ctx: &RawTracePointContext, queue: Queue) {
         return;
     }
     let (device, opcode, signalled): (u32, u32, u32) = (ctx.arg(0), ctx.arg(4), ctx.arg(5));
+    if message::wanted() {
+        let request = Named { device, qpn: ctx.arg(1), queue, seq: ctx.arg(2) };
+        message::posted(request, tgid, opcode, signalled != 0);
+    }
     let key = WorkKey { pid: tgid, device, queue: queue as u32, opcode };
     if WORK.get_ptr(key).is_none() {
         // Another CPU may be faster: then its entry serves.
@@ -114,7 +122,11 @@ unsafe fn totals(cq: *mut Cq, produced: u64, consumed: u64) {
 /// `cq_push(dev, qpn, seq, wr_id, opcode, signalled, cqn, status, byte_len, produced, consumed)`.
 #[raw_tracepoint(tracepoint = "cq_push")]
 pub fn cq_push(ctx: RawTracePointContext) -> i32 {
-    let Some(cq) = cq(&ctx, 6) else { return 0 };
+    let cq = cq(&ctx, 6);
+    if message::wanted() && config().is_some_and(|config| is_time(config)) {
+        completed(&ctx, cq);
+    }
+    let Some(cq) = cq else { return 0 };
     let (status, produced, consumed): (u32, u64, u64) = (ctx.arg(7), ctx.arg(9), ctx.arg(10));
     // SAFETY: a live map value.
     unsafe {
@@ -130,11 +142,29 @@ pub fn cq_push(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// Which queue a completion's opcode is of.
+#[inline(always)]
+fn queue(opcode: u32) -> Queue {
+    if opcode >= FIRST_RECEIVE { Queue::Receive } else { Queue::Send }
+}
+
+#[inline(always)]
+fn completed(ctx: &RawTracePointContext, cq: Option<*mut Cq>) {
+    let (device, opcode, signalled): (u32, u32, u32) = (ctx.arg(0), ctx.arg(4), ctx.arg(5));
+    let (cqn, status, produced): (u32, u32, u64) = (ctx.arg(6), ctx.arg(7), ctx.arg(9));
+    let request = Named { device, qpn: ctx.arg(1), queue: queue(opcode), seq: ctx.arg(2) };
+    let key = CompletionKey { number: produced.wrapping_sub(1), device, cqn };
+    message::completed(request, signalled != 0, status, cq.map(|cq| (cq, key)));
+}
+
 /// `cq_poll(dev, cqn, asked, returned, produced, consumed)`, once per poll, empty ones too.
 #[raw_tracepoint(tracepoint = "cq_poll")]
 pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
     let Some(cq) = cq(&ctx, 1) else { return 0 };
     let returned: u32 = ctx.arg(3);
+    if message::wanted() && returned > 0 {
+        message::consumed(cq, ctx.arg(0), ctx.arg(1), returned as u64, ctx.arg(5));
+    }
     // SAFETY: a live map value.
     unsafe {
         atomic::add(&raw mut (*cq).consumed_by_ioctl, returned as u64);
@@ -147,18 +177,30 @@ pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cq_purge")]
 pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
     let Some(cq) = cq(&ctx, 1) else { return 0 };
-    let purged: u32 = ctx.arg(3);
+    let (purged, produced): (u32, u64) = (ctx.arg(3), ctx.arg(4));
     // SAFETY: a live map value.
     unsafe {
+        // Those that stay have other numbers now.
+        (*cq).moved_below = produced;
+        transport::tidy();
         atomic::add(&raw mut (*cq).purged, purged as u64);
         totals(cq, ctx.arg(4), ctx.arg(5));
     }
     0
 }
 
-/// `cq_overflow(dev, cqn, qpn, seq, wr_id, produced, consumed, overflows)`.
+/// `cq_overflow(dev, cqn, qpn, seq, wr_id, produced, consumed, overflows, opcode, signalled)`.
 #[raw_tracepoint(tracepoint = "cq_overflow")]
 pub fn cq_overflow(ctx: RawTracePointContext) -> i32 {
+    if message::wanted() {
+        let opcode: u32 = ctx.arg(8);
+        message::overflowed(Named {
+            device: ctx.arg(0),
+            qpn: ctx.arg(2),
+            queue: queue(opcode),
+            seq: ctx.arg(3),
+        });
+    }
     let Some(cq) = cq(&ctx, 1) else { return 0 };
     // SAFETY: a live map value.
     unsafe {
@@ -175,6 +217,7 @@ pub fn cq_destroy(ctx: RawTracePointContext) -> i32 {
     // SAFETY: a live map value.
     unsafe {
         (*cq).destroyed = 1;
+        transport::tidy();
         totals(cq, ctx.arg(2), ctx.arg(3));
     }
     0

@@ -14,9 +14,11 @@ mod decode;
 mod device;
 mod driver;
 mod maps;
+mod message;
 mod process;
 mod syscalls;
 mod target;
+mod transport;
 mod uverbs;
 mod whoami;
 

@@ -14,9 +14,9 @@ pub static CONFIG: Array<Config> = Array::with_max_entries(1, 0);
 #[map]
 pub static LOSS: Array<u64> = Array::with_max_entries(Loss::COUNT, 0);
 
-/// Next process number, next histogram slot: see [`crate::count`].
+/// Counters by `NEXT_*`.
 #[map]
-pub static NEXT: Array<u64> = Array::with_max_entries(2, 0);
+pub static NEXT: Array<u64> = Array::with_max_entries(3, 0);
 
 #[map]
 pub static ROWS: HashMap<RowKey, Row> = HashMap::with_max_entries(MAX_ROWS, BPF_F_NO_PREALLOC);
@@ -60,12 +60,37 @@ pub static CQS: HashMap<CqKey, Cq> = HashMap::with_max_entries(MAX_CQS, BPF_F_NO
 #[map]
 pub static WORK: HashMap<WorkKey, Work> = HashMap::with_max_entries(MAX_WORK, BPF_F_NO_PREALLOC);
 
+/// Signalled work requests that have no completion yet.
+#[map]
+pub static REQUESTS: HashMap<RequestKey, Request> =
+    HashMap::with_max_entries(MAX_REQUESTS, BPF_F_NO_PREALLOC);
+
+/// Completions in queues that are polled by system call, until that happens.
+#[map]
+pub static COMPLETIONS: HashMap<CompletionKey, Completion> =
+    HashMap::with_max_entries(MAX_COMPLETIONS, BPF_F_NO_PREALLOC);
+
+/// Queue pairs of traced processes, also those that are gone.
+#[map]
+pub static QPS: HashMap<QpKey, Qp> = HashMap::with_max_entries(MAX_QPS, BPF_F_NO_PREALLOC);
+
+#[map]
+pub static SPAN_ROWS: HashMap<SpanKey, Row> = HashMap::with_max_entries(MAX_SPANS, BPF_F_NO_PREALLOC);
+
+/// What happened to messages, one by one, for who asked for it. The loader sets the size.
+#[map]
+pub static MOMENTS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
 #[map]
 pub static WHOAMI: Array<Whoami> = Array::with_max_entries(1, 0);
 
 /// See [`tbv_common::STREAM`]; the loader sets it.
 #[unsafe(no_mangle)]
 pub static STREAM: Global<u32> = Global::new(0);
+
+/// See [`tbv_common::SPANS`]; the loader sets it.
+#[unsafe(no_mangle)]
+pub static SPANS: Global<u32> = Global::new(0);
 
 /// See [`tbv_common::ONLY_CGROUP`]; the loader sets it.
 #[unsafe(no_mangle)]

@@ -72,6 +72,7 @@ fn report(polls: u64, mapped: bool) -> Report {
                 occupancy_max: 1,
                 consumed_in_user_space: None,
                 purged: 0,
+                untimed: None,
                 occupancy_mean: None,
             });
         }
