@@ -21,6 +21,7 @@ mod exit;
 mod generated;
 #[cfg(test)]
 mod golden;
+mod hist;
 mod measure;
 mod output;
 mod stream_line;
