@@ -22,7 +22,7 @@ use crate::{
     cli::ExportArgs,
     ending::{self, Ending, Second, Signals},
     exit,
-    hist::openmetrics,
+    hist::{By, openmetrics},
     text,
     verbose::Log,
 };
@@ -106,7 +106,7 @@ impl Exporter {
         let environment = self.tracer.environment(&self.names.devices);
         let mut report = Report::new(&counted, environment, &self.names);
         report.keep_devices(&self.devices);
-        openmetrics::render(&report)
+        openmetrics::render(&report, By::ALL)
     }
 }
 

@@ -18,7 +18,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-fn same(name: &str, made: &str) {
+pub(crate) fn same(name: &str, made: &str) {
     if std::env::var_os("TBV_BLESS").is_some() {
         fs::write(file(name), made).unwrap();
     }
@@ -26,7 +26,7 @@ fn same(name: &str, made: &str) {
     assert!(golden == made, "{name} differs; this was made:\n{made}");
 }
 
-fn report(name: &str) -> Report {
+pub(crate) fn report(name: &str) -> Report {
     Report::read(&file(name)).unwrap()
 }
 

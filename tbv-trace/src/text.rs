@@ -346,7 +346,7 @@ fn change(a: u64, b: u64) -> String {
 }
 
 /// Nanoseconds with three or four significant digits and a unit.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns {
         0..=999 => format!("{ns} ns"),

@@ -65,7 +65,7 @@ impl Histograms {
         Histograms {
             by: By { process: by(Key::Process), qp: by(Key::Qp), opcode: by(Key::Opcode) },
             format: args.format,
-            heatmap: args.heatmap.then(Heatmap::default),
+            heatmap: args.heatmap.then(|| Heatmap::new("post_to_completion")),
             first: true,
         }
     }
@@ -89,12 +89,12 @@ impl Form for Histograms {
         Ok(match self.format {
             HistFormat::Text => {
                 let gap = if first { "" } else { "\n" };
-                (gap.to_owned() + &text::render(report, self.by)?).into_bytes()
+                (gap.to_owned() + &text::render(report, self.by, false)?).into_bytes()
             }
             HistFormat::Json => (report.to_json()? + "\n").into_bytes(),
             HistFormat::Jsonl => Lines.render(report)?,
             HistFormat::Csv => csv::render(report, self.by, first)?,
-            HistFormat::Openmetrics => openmetrics::render(report)?.into_bytes(),
+            HistFormat::Openmetrics => openmetrics::render(report, self.by)?.into_bytes(),
             // The whole time is the sum of the intervals.
             HistFormat::Hdr if report.interval.is_none() && !first => Vec::new(),
             HistFormat::Hdr => hdr::render(report, self.by, first)?,

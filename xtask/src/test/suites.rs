@@ -82,6 +82,11 @@ pub(super) const BESIDE: &[Suite] = &[
         "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
     ),
     check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
+    check(
+        "formats",
+        "other implementations read what tbv-trace writes",
+        "xtask check-formats --without-timeline",
+    ),
     // In a folder of its own, or both would be built anew every time.
     Suite {
         counts_tests: true,
