@@ -56,7 +56,17 @@ struct Histograms {
     by: By,
     format: HistFormat,
     heatmap: Option<Heatmap>,
+    /// Whether bars may be of characters beyond ASCII.
+    unicode: bool,
     first: bool,
+}
+
+/// Whether the locale says so, in the order in which its variables count.
+fn is_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
+    let charset = locale.to_ascii_lowercase().replace('-', "");
+    charset.ends_with("utf8")
 }
 
 impl Histograms {
@@ -66,6 +76,7 @@ impl Histograms {
             by: By { process: by(Key::Process), qp: by(Key::Qp), opcode: by(Key::Opcode) },
             format: args.format,
             heatmap: args.heatmap.then(|| Heatmap::new("post_to_completion")),
+            unicode: is_utf8(),
             first: true,
         }
     }
@@ -89,7 +100,7 @@ impl Form for Histograms {
         Ok(match self.format {
             HistFormat::Text => {
                 let gap = if first { "" } else { "\n" };
-                (gap.to_owned() + &text::render(report, self.by, false)?).into_bytes()
+                (gap.to_owned() + &text::render(report, self.by, self.unicode)?).into_bytes()
             }
             HistFormat::Json => (report.to_json()? + "\n").into_bytes(),
             HistFormat::Jsonl => Lines.render(report)?,
