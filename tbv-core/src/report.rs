@@ -371,7 +371,7 @@ pub fn entry_name(op: Op) -> &'static str {
 }
 
 /// The name of the device that the driver numbers `index`.
-pub(crate) fn driver_device(index: u32, devices: &Devices) -> String {
+pub fn driver_device(index: u32, devices: &Devices) -> String {
     devices
         .values()
         .find(|device| driver::device_index(&device.node_guid) == Some(index))

@@ -26,6 +26,7 @@ mod output;
 mod stream_line;
 mod table;
 mod text;
+mod timeline;
 mod verbose;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         cli::Command::Run(args) => measure::run(args, &log),
         cli::Command::Attach(args) => measure::attach(args, &log),
         cli::Command::Events(args) => events::events(args, &log),
+        cli::Command::Timeline(args) => timeline::timeline(args, &log),
         cli::Command::Report(args) => output::report(args),
         cli::Command::Diff(args) => diff::diff(args),
         cli::Command::Check(args) => check::check(args),

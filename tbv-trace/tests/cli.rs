@@ -95,6 +95,7 @@ fn every_command_has_a_manual_page_and_completions() {
         "-run",
         "-attach",
         "-events",
+        "-timeline",
         "-report",
         "-diff",
         "-check",

@@ -3,9 +3,8 @@
 //! A slice is written when it ends, whole: its begin is known from its length. So every begin has its end, also where
 //! the ring buffers had no room for some of what happened.
 
-use tbv_common::{NO_OPCODE, QP_DESTROYED, Queue};
 use tbv_core::{
-    Event, HandleKind, Moment, MomentKind, Op, Span,
+    Event, HandleKind, Moment, MomentKind, NO_OPCODE, Op, QP_DESTROYED, Queue, Span,
     messages::{opcode_name, queue_name, span_name},
     report, uapi,
 };

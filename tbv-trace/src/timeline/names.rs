@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tbv_common::QP_DESTROYED;
+use tbv_core::QP_DESTROYED;
 
 /// `enum ib_wc_status` without prefix.
 pub(crate) fn status(status: u32) -> Cow<'static, str> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A queue of a queue pair: the driver's index of the device, number, [`tbv_common::Queue`].
+/// A queue of a queue pair: the driver's index of the device, number, [`tbv_core::Queue`].
 pub(crate) type QueueKey = (u32, u32, u32);
 
 /// One request.
