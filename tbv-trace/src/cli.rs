@@ -175,12 +175,7 @@ pub(crate) struct TimelineArgs {
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// The command and its arguments: it and its children are traced until it ends
-    #[arg(
-        last = true,
-        value_name = "CMD",
-        required_unless_present = "WhoArgs",
-        conflicts_with = "WhoArgs"
-    )]
+    #[arg(last = true, value_name = "CMD", required_unless_present = "WhoArgs", conflicts_with = "WhoArgs")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -11,7 +11,7 @@ use tbv_core::{
 
 use crate::timeline::{
     names,
-    packet::{DebugAnnotation as Note, EventType, TrackEvent, TracePacket},
+    packet::{DebugAnnotation as Note, EventType, TracePacket, TrackEvent},
     requests::{Posted, QueueKey, Requests},
     track::{Kind, QueuePair, Tracks},
 };

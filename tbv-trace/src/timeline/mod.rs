@@ -49,11 +49,8 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
     ending::block_on(async {
         let mut signals = Signals::catch(if attached { Second::Ends } else { Second::Passed })?;
         let to = Target::open(Some(&args.output))?;
-        let filter = if attached {
-            args.who.filter()
-        } else {
-            Filter { descendants: true, ..Filter::default() }
-        };
+        let filter =
+            if attached { args.who.filter() } else { Filter { descendants: true, ..Filter::default() } };
         let options = Options {
             hook: args.how.hook,
             filter,

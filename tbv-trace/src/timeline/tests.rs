@@ -54,10 +54,7 @@ fn lanes(packets: &[TracePacket]) -> Vec<String> {
 /// What any reader relies on: tracks are described before they are used, begins and ends of each come in turn and in
 /// their time, and every event has a time of the clock that the file begins with.
 fn assert_sound(packets: &[TracePacket]) {
-    assert_eq!(
-        packets[0].clock_snapshot.as_ref().unwrap().primary_trace_clock,
-        Some(CLOCK_MONOTONIC as i32)
-    );
+    assert_eq!(packets[0].clock_snapshot.as_ref().unwrap().primary_trace_clock, Some(CLOCK_MONOTONIC as i32));
     let mut described: HashMap<u64, TrackDescriptor> = HashMap::new();
     let mut open: HashMap<u64, (u64, bool)> = HashMap::new();
     for packet in packets {
@@ -86,7 +83,8 @@ fn the_fixture_is_sound_and_has_everything() {
     assert_sound(&trace.packet);
     let names = |kind| events(&trace.packet, kind).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
     let (slices, instants) = (names(EventType::SliceBegin), names(EventType::Instant));
-    for name in ["POLL_CQ", "SEND", "RECV", "completion_to_consumed", "recovery", "rnr_wait", "credit_stall"] {
+    for name in ["POLL_CQ", "SEND", "RECV", "completion_to_consumed", "recovery", "rnr_wait", "credit_stall"]
+    {
         assert!(slices.iter().any(|slice| slice == name), "{name}");
     }
     for name in [
@@ -110,7 +108,7 @@ fn requests_that_overlap_have_lanes_of_their_own_and_lanes_are_used_again() {
     assert_sound(&packets);
     assert_eq!(lanes(&packets), ["send 1", "send 2", "send 3"]);
 
-    // The lane that was in use last: one from 15 on fits the second only if the third request took the first.
+    // Of free lanes that which was in use last: the fourth began before the third, and finds the first lane free.
     let packets =
         made(&[completed(0, 10, 20), completed(1, 12, 30), completed(2, 31, 40), completed(3, 25, 45)]);
     assert_sound(&packets);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::timeline::packet::{
-    ORDER_BY_RANK, ProcessDescriptor, ThreadDescriptor, TrackDescriptor, TracePacket,
+    ORDER_BY_RANK, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor,
 };
 
 /// A queue pair, as one process uses it.
