@@ -167,15 +167,15 @@ pub(crate) struct TimelineArgs {
     #[arg(long, value_name = "BYTES", default_value = "8M", value_parser = ring_bytes)]
     pub(crate) ringbuf_size: u32,
     /// When CMD has ended, also wait for the processes that it left running (a signal ends the waiting)
-    #[arg(long, requires = "command")]
+    #[arg(long, conflicts_with = "WhoArgs")]
     pub(crate) wait: bool,
     /// Under sudo, run the command as root all the same
-    #[arg(long, requires = "command")]
+    #[arg(long, conflicts_with = "WhoArgs")]
     pub(crate) as_root: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// The command and its arguments: it and its children are traced until it ends
-    #[arg(last = true, value_name = "CMD", required_unless_present = "WhoArgs", conflicts_with = "WhoArgs")]
+    #[arg(last = true, value_name = "CMD", conflicts_with = "WhoArgs")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -501,12 +501,12 @@ mod tests {
     fn a_timeline_is_of_someone_or_of_a_command() {
         let parse = |words: &str| Cli::try_parse_from(words.split(' '));
         let refused = |words: &str| parse(words).unwrap_err().exit_code();
-        assert_eq!(refused("tbv-trace timeline -o x"), 2);
         assert_eq!(refused("tbv-trace timeline -a"), 2);
         assert_eq!(refused("tbv-trace timeline -o x -a -- true"), 2);
         assert_eq!(refused("tbv-trace timeline -o x -p 1 -- true"), 2);
         assert_eq!(refused("tbv-trace timeline -o x -d 1 -- true"), 2);
         assert_eq!(refused("tbv-trace timeline -o x -a --wait"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a --as-root"), 2);
         assert!(parse("tbv-trace timeline -o x -p 1 -d 5 --strict").is_ok());
         let Command::Timeline(args) = parse("tbv-trace timeline -o x -- sh -c true").unwrap().command else {
             panic!("not timeline");

@@ -59,7 +59,7 @@ fn calls(timeline: &mut Timeline) {
     let on_qp = Event { handle: Handle::new(HandleKind::Qp, 1), ..call(post, PID, 20_000, 1_500) };
     timeline.call(&on_qp, PID, DEVICE);
     let on_cq = Event { handle: Handle::new(HandleKind::Cq, 3), ..call(poll, PID + 1, 40_500, 500) };
-    timeline.call(&on_cq, PID + 1, DEVICE);
+    timeline.call(&on_cq, PID, DEVICE);
     // Its name is learnt late.
     timeline.call(&Event { errno: 22, ..call(poll, 77, 50_000, 700) }, 77, "unknown");
     timeline.call(&call(poll, 77, 51_000, u64::MAX), 77, "unknown");

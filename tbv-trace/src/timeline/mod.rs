@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use prost::Message as _;
 use tbv_core::{Filter, Options, Spans, StreamOptions, Tracer, loss::Losses};
 
@@ -46,6 +46,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// `tbv-trace timeline`.
 pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
     let attached = args.command.is_empty();
+    if attached && args.who.words().is_empty() && !args.who.all {
+        bail!(
+            "nobody to trace: name someone (-p, --comm, --cgroup, --dev or -a), or give a command after --"
+        );
+    }
     ending::block_on(async {
         let mut signals = Signals::catch(if attached { Second::Ends } else { Second::Passed })?;
         let to = Target::open(Some(&args.output))?;
