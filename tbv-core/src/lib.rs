@@ -40,5 +40,7 @@ pub use hook::Hook;
 pub use names::Names;
 pub use report::Report;
 pub use sys::{monotonic_ns, pidfd};
-pub use tbv_common::{Event, NO_OPCODE, HandleKind, Moment, MomentKind, Op, Process, Span, Spans};
+pub use tbv_common::{
+    Event, Handle, HandleKind, Moment, MomentKind, NO_OPCODE, Op, Process, QP_DESTROYED, Queue, Span, Spans,
+};
 pub use tracer::{Options, StreamOptions, Tracer};

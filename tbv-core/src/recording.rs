@@ -57,7 +57,9 @@ impl Iterator for Reports {
         self.ended = !matches!(report, Some(Ok(_)));
         let number = self.number;
         report.map(|report| {
-            report.map_err(|reason| if number == 1 { reason } else { format!("report {number} of it: {reason}") })
+            report.map_err(
+                |reason| if number == 1 { reason } else { format!("report {number} of it: {reason}") },
+            )
         })
     }
 }

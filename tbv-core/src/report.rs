@@ -263,7 +263,8 @@ impl Report {
     /// Reads a report file, `-` for standard input, and says what is wrong with one that can't be used.
     pub fn read(path: &Path) -> Result<Self> {
         let mut reports = recording::read(path)?;
-        let fail = |reason: &str| Error::Report { path: path.display().to_string(), reason: reason.to_owned() };
+        let fail =
+            |reason: &str| Error::Report { path: path.display().to_string(), reason: reason.to_owned() };
         let report = reports.next().ok_or_else(|| fail("the file is empty"))??;
         match reports.next() {
             None => Ok(report),

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Offer counts and histograms to Prometheus, over HTTP
     Export(ExportArgs),
+    /// Write a trace for Perfetto: calls, and the way of every message
+    Timeline(TimelineArgs),
     /// Show a report that `-f json` wrote, or a recording
     Report(ReportArgs),
     /// Compare two reports
@@ -153,9 +155,51 @@ Shown are, of devices with our own driver: the time from posting a work request 
 consumer took it (of queues that are polled by system call), recoveries after lost frames, waits for a receive, and
 stalls for want of credit; and of every device, the time inside each call. Requests and completions are paired by the
 driver's own numbers; what cannot be paired is counted and said.";
+const TIMELINE_EXAMPLES: &str = "\
+Examples:
+  tbv-trace timeline -o lat.pftrace -- ib_send_lat -d rxe0 10.0.0.1
+  tbv-trace timeline -o stall.pftrace -p 4242 -d 5
+  tbv-trace timeline -o all.pftrace -a        until Ctrl-C
+
+FILE opens at https://ui.perfetto.dev. A process has a track for each thread's calls and one for each queue pair,
+with what happens to it, and below it lanes of requests from posting to completion, of completions until they are
+consumed, and of credit stalls, recoveries and RNR waits. Queue pairs need thunderbolt_ibverbs; completions that a
+process takes from memory end in no call and are not seen to be consumed. Requests that have no completion when
+tracing ends are instants named `open at the end`. Times are CLOCK_MONOTONIC.
+What the ring buffers had no room for is counted, and shown on the track `lost` where it happened.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{TIMELINE_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
+pub(crate) struct TimelineArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// Write the trace to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECS", value_parser = seconds, conflicts_with = "command")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of either ring buffer, of calls and of messages, in bytes, a power of two from 4K to 1G (K, M and G are
+    /// understood)
+    #[arg(long, value_name = "BYTES", default_value = "8M", value_parser = ring_bytes)]
+    pub(crate) ringbuf_size: u32,
+    /// When CMD has ended, also wait for the processes that it left running (a signal ends the waiting)
+    #[arg(long, conflicts_with = "WhoArgs")]
+    pub(crate) wait: bool,
+    /// Under sudo, run the command as root all the same
+    #[arg(long, conflicts_with = "WhoArgs")]
+    pub(crate) as_root: bool,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// The command and its arguments: it and its children are traced until it ends
+    #[arg(last = true, value_name = "CMD", conflicts_with = "WhoArgs")]
+    pub(crate) command: Vec<OsString>,
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{HIST_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
 pub(crate) struct HistArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
@@ -190,6 +234,7 @@ them. What was recorded up to then is kept whatever ends the recording.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{RECORD_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
@@ -598,5 +643,22 @@ mod tests {
         };
         assert_eq!(args.who.filter().pids, [1, 2, 3]);
         assert_eq!(args.who.words(), ["--pid 1,2,3", "--comm x"]);
+    }
+
+    #[test]
+    fn a_timeline_is_of_someone_or_of_a_command() {
+        let parse = |words: &str| Cli::try_parse_from(words.split(' '));
+        let refused = |words: &str| parse(words).unwrap_err().exit_code();
+        assert_eq!(refused("tbv-trace timeline -a"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -p 1 -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -d 1 -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a --wait"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a --as-root"), 2);
+        assert!(parse("tbv-trace timeline -o x -p 1 -d 5 --strict").is_ok());
+        let Command::Timeline(args) = parse("tbv-trace timeline -o x -- sh -c true").unwrap().command else {
+            panic!("not timeline");
+        };
+        assert_eq!(args.command, ["sh", "-c", "true"]);
     }
 }

@@ -29,6 +29,7 @@ mod samples;
 mod stream_line;
 mod table;
 mod text;
+mod timeline;
 mod verbose;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         cli::Command::Hist(args) => hist::command::hist(args, &log),
         cli::Command::Record(args) => measure::record(args, &log),
         cli::Command::Export(args) => export::export(args, &log),
+        cli::Command::Timeline(args) => timeline::timeline(args, &log),
         cli::Command::Report(args) => output::report(args),
         cli::Command::Diff(args) => diff::diff(args),
         cli::Command::Check(args) => check::check(args),

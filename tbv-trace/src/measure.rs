@@ -14,7 +14,8 @@ use std::{
 
 use anyhow::{Result, bail};
 use tbv_core::{
-    Filter, Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval, snapshot::Snapshot,
+    Filter, Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval,
+    snapshot::Snapshot,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 

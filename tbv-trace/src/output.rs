@@ -30,7 +30,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
         Some(report) if !args.intervals => {
             if report.interval.is_some() {
                 let file = args.file.display();
-                say!("{file} has no result of the whole time, its writer was killed: this is the last interval");
+                say!(
+                    "{file} has no result of the whole time, its writer was killed: this is the last interval"
+                );
             }
             still_read(out.write(&report))?;
         }

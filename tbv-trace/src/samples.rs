@@ -86,11 +86,8 @@ impl Samples {
             return Ok(());
         }
         let known = |value: u64, known: bool| if known { value.to_string() } else { String::new() };
-        let opcode = if moment.opcode == NO_OPCODE {
-            String::new()
-        } else {
-            opcode_name(moment.queue, moment.opcode)
-        };
+        let opcode =
+            if moment.opcode == NO_OPCODE { String::new() } else { opcode_name(moment.queue, moment.opcode) };
         self.to.write_record([
             moment.time.saturating_sub(self.begin_ns).to_string(),
             event.to_owned(),

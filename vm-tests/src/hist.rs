@@ -58,7 +58,10 @@ impl Hist {
             );
             let filled: Vec<(u64, u64, u64)> = serde_json::from_value(row["latency_buckets"].clone())?;
             let buckets: Buckets = filled.into_iter().map(|(low, high, n)| ((low, high), n)).collect();
-            ensure!(buckets.values().sum::<u64>() == number(row, "count")?, "buckets and count differ: {row}");
+            ensure!(
+                buckets.values().sum::<u64>() == number(row, "count")?,
+                "buckets and count differ: {row}"
+            );
             ensure!(all.insert(key, buckets).is_none(), "a row is there twice: {row}");
         }
         Ok(all)

@@ -96,8 +96,6 @@ fn run(what: What) -> Result<String, Error> {
         }
         What::Mixed { devices, pairs, rounds, seed } => times::mixed(&open(devices)?, pairs, rounds, seed),
         What::OneWay { devices, count, bytes } => times::one_way(&open(devices)?, count, bytes.into()),
-        What::Rnr { devices, count, late } => {
-            times::rnr(&open(devices)?, count, Duration::from_millis(late))
-        }
+        What::Rnr { devices, count, late } => times::rnr(&open(devices)?, count, Duration::from_millis(late)),
     }
 }
