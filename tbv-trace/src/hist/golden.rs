@@ -8,7 +8,7 @@ use crate::golden::same;
 fn hist_in_every_form() {
     let whole = fixture::report();
     let coarse = By { process: true, qp: false, opcode: false };
-    same("hist.json", &(whole.to_json().unwrap() + "\n"));
+    same("hist.json", &(serde_json::to_string(&whole).unwrap() + "\n"));
     same("hist.txt", &text::render(&whole, By::ALL, false).unwrap());
     same("hist-unicode.txt", &text::render(&whole, coarse, true).unwrap());
     same("hist.csv", &String::from_utf8(csv::render(&whole, By::ALL, true).unwrap()).unwrap());
