@@ -8,9 +8,9 @@ use crate::text::{duration, printable};
 
 /// From nothing to the most of a line.
 const DENSITY: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-/// The first and the last power of two that have columns of their own, in nanoseconds: 128 ns to 8.6 s. What lies
+/// The first and the last power of two that have columns of their own, in nanoseconds: 128 ns to 34 s. What lies
 /// beyond is in the outer columns.
-const EXPONENTS: std::ops::Range<u32> = 7..33;
+const EXPONENTS: std::ops::Range<u32> = 7..35;
 /// Two for each power of two.
 const COLUMNS: usize = 2 * (EXPONENTS.end - EXPONENTS.start) as usize;
 /// Columns from one mark of the axis to the next.
@@ -70,8 +70,7 @@ impl Heatmap {
         let mut marks = String::new();
         for column in (0..COLUMNS).step_by(MARKS) {
             let low = 1_u64 << (EXPONENTS.start + (column / 2) as u32);
-            let room = MARKS.min(COLUMNS - column);
-            marks.push_str(&format!("{:<room$.room$}", format!("'{}", short(low))));
+            marks.push_str(&format!("{:<MARKS$}", format!("'{}", short(low))));
         }
         let what = printable(&self.what);
         format!(
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn columns_are_half_powers_of_two_and_the_outer_ones_take_the_rest() {
         assert_eq!([0, 1, 128, 181, 182, 255, 256].map(column), [0, 0, 0, 0, 1, 1, 2]);
-        assert_eq!([1 << 33, u64::MAX].map(column), [COLUMNS - 1; 2]);
+        assert_eq!([1 << 35, u64::MAX].map(column), [COLUMNS - 1; 2]);
     }
 
     #[test]

@@ -11,7 +11,5 @@ pub(crate) mod hdr;
 pub(crate) mod heatmap;
 pub(crate) mod openmetrics;
 mod queues;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod text;
-
-pub(crate) use rows::By;

@@ -36,11 +36,13 @@ pub(crate) fn render(report: &Report, by: By) -> Result<String> {
     Ok(text)
 }
 
+/// A kind of span, or call, and its rows.
+type Family = (String, Vec<(Vec<Label>, Distribution)>);
+
 /// What is written, made beforehand: a family must be in one piece, without two samples of the same labels.
 #[derive(Debug)]
 struct Metrics {
-    /// By the kind of span, or call.
-    histograms: Vec<(String, Vec<(Vec<Label>, Distribution)>)>,
+    histograms: Vec<Family>,
     counters: Vec<Counters>,
     entries: BTreeMap<Vec<Label>, u64>,
     environment: Vec<Label>,
@@ -86,8 +88,8 @@ impl Collector for Metrics {
     }
 }
 
-fn histograms(rows: Rows) -> Vec<(String, Vec<(Vec<Label>, Distribution)>)> {
-    let mut families: Vec<(String, Vec<_>)> = Vec::new();
+fn histograms(rows: Rows) -> Vec<Family> {
+    let mut families: Vec<Family> = Vec::new();
     for Row { what, labels, times } in rows.0 {
         let opcode = if what == CALL { "operation" } else { "opcode" };
         let mut named = Vec::new();
