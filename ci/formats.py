@@ -2,7 +2,7 @@
 Perfetto's trace. What they read has to agree with the JSON and CSV forms of the same report. Then every file is broken
 in several ways, and each has to be refused.
 
-Usage: formats.py [--without-timeline] FOLDER      (cargo xtask check-formats)
+Usage: formats.py FOLDER      (cargo xtask check-formats)
 """
 
 import csv
@@ -284,20 +284,8 @@ def self_test_perfetto(good, path):
         refuses(f"{path}: {name}", perfetto, data)
 
 
-def small_trace():
-    """One slice on one track."""
-    trace = proto.Trace()
-    trace.packet.add().track_descriptor.uuid = 1
-    for time, kind in ((10, proto.TrackEvent.TYPE_SLICE_BEGIN), (20, proto.TrackEvent.TYPE_SLICE_END)):
-        packet = trace.packet.add(timestamp=time)
-        packet.track_event.type = kind
-        packet.track_event.track_uuid = 1
-    return trace.SerializeToString()
-
-
 def main(arguments):
-    with_timeline = "--without-timeline" not in arguments
-    (folder,) = (Path(word) for word in arguments if word != "--without-timeline")
+    (folder,) = (Path(word) for word in arguments)
     whole, parts = folder / "hist.csv", folder / "hist-intervals.csv"
     for log, table in ((folder / "hist.hlog", whole), (folder / "hist-intervals.hlog", parts)):
         hdr(log, table)
@@ -307,17 +295,11 @@ def main(arguments):
     openmetrics(*metrics)
     self_test_openmetrics(*metrics)
     print("hist.om: read, broken ones refused")
-    with tempfile.NamedTemporaryFile(suffix=".pftrace") as file:
-        file.write(small_trace())
-        file.flush()
-        perfetto(file.name)
-    self_test_perfetto(small_trace(), "a small trace")
-    if with_timeline:
-        timeline = folder / "timeline.pftrace"
-        demand(timeline.is_file(), f"no {timeline}")
-        perfetto(timeline)
-        self_test_perfetto(timeline.read_bytes(), timeline)
-        print("timeline.pftrace: read, broken ones refused")
+    timeline = folder / "timeline.pftrace"
+    demand(timeline.is_file(), f"no {timeline}")
+    perfetto(timeline)
+    self_test_perfetto(timeline.read_bytes(), timeline)
+    print("timeline.pftrace: read, broken ones refused")
 
 
 if __name__ == "__main__":

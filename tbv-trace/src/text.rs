@@ -22,7 +22,7 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
     out
 }
 
-fn header(out: &mut String, report: &Report) -> std::fmt::Result {
+pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let e = &report.environment;
     if let Some(part) = &report.interval {
         let seconds = |ns: u64| ns as f64 / 1e9;

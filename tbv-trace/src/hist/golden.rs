@@ -12,7 +12,7 @@ fn hist_in_every_form() {
     same("hist.txt", &text::render(&whole, By::ALL, false).unwrap());
     same("hist-unicode.txt", &text::render(&whole, coarse, true).unwrap());
     same("hist.csv", &String::from_utf8(csv::render(&whole, By::ALL, true).unwrap()).unwrap());
-    same("hist.hlog", &String::from_utf8(hdr::log([&whole], By::ALL).unwrap()).unwrap());
+    same("hist.hlog", &String::from_utf8(hdr::render(&whole, By::ALL, true).unwrap()).unwrap());
     same("hist.om", &openmetrics::render(&whole, By::ALL).unwrap());
 }
 
@@ -22,7 +22,8 @@ fn hist_of_intervals() {
     let mut map = Heatmap::default();
     let lines: Vec<String> = parts.iter().map(|part| map.line(part).unwrap()).collect();
     same("hist-heatmap.txt", &lines.concat());
-    same("hist-intervals.hlog", &String::from_utf8(hdr::log(&parts, By::ALL).unwrap()).unwrap());
+    let log = parts.iter().enumerate().map(|(i, part)| hdr::render(part, By::ALL, i == 0).unwrap());
+    same("hist-intervals.hlog", &String::from_utf8(log.collect::<Vec<_>>().concat()).unwrap());
     let lines = parts.iter().enumerate().map(|(i, part)| csv::render(part, By::ALL, i == 0).unwrap());
     same("hist-intervals.csv", &String::from_utf8(lines.collect::<Vec<_>>().concat()).unwrap());
     same("hist-interval.txt", &text::render(&parts[0], By::ALL, false).unwrap());

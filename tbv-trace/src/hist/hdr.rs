@@ -24,15 +24,6 @@ const HIGHEST: u64 = 1 << 62;
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// One log of all reports, which come in the order of time.
-pub(crate) fn log<'a>(reports: impl IntoIterator<Item = &'a Report>, by: By) -> Result<Vec<u8>> {
-    let mut log = Vec::new();
-    for (i, report) in reports.into_iter().enumerate() {
-        log.extend(render(report, by, i == 0)?);
-    }
-    Ok(log)
-}
-
 /// The tagged intervals of one report, a row each, under the log's head if it is the first.
 pub(crate) fn render(report: &Report, by: By, first: bool) -> Result<Vec<u8>> {
     let mut log = Vec::new();

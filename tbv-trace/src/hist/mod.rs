@@ -13,3 +13,5 @@ pub(crate) mod openmetrics;
 mod queues;
 pub(crate) mod rows;
 pub(crate) mod text;
+
+pub(crate) use rows::By;

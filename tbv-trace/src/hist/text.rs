@@ -9,7 +9,7 @@ use super::{
     queues,
     rows::{By, CALL, Row, Rows, octaves},
 };
-use crate::text::{duration, losses, printable};
+use crate::text::{duration, header, losses, printable};
 
 /// Characters of the longest bar.
 const WIDTH: u64 = 40;
@@ -18,6 +18,8 @@ const WIDTH: u64 = 40;
 pub(crate) fn render(report: &Report, by: By, unicode: bool) -> anyhow::Result<String> {
     let rows = Rows::of(report, by)?;
     let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = header(&mut out, report);
     for row in &rows.0 {
         out.push_str(&distribution(row, unicode));
         out.push('\n');

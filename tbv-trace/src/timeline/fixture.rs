@@ -27,9 +27,9 @@ pub(crate) fn moment(kind: MomentKind, what: u32, at: u64) -> Moment {
     }
 }
 
-/// A send was posted.
+/// A signalled send was posted.
 pub(crate) fn posted(seq: u64, at: u64) -> Moment {
-    Moment { seq, opcode: SEND, ..moment(MomentKind::Posted, 0, at) }
+    Moment { seq, opcode: SEND, ..moment(MomentKind::Posted, 1, at) }
 }
 
 /// Its completion.
@@ -74,8 +74,8 @@ fn messages(timeline: &mut Timeline) {
         receive(ended(0, 0, posted(0, 15_000))),
         posted(0, 20_000),
         posted(1, 21_000),
-        // Unsignalled: the next one's completion shows that it is done.
-        posted(2, 22_000),
+        // Unsignalled.
+        Moment { what: 0, ..posted(2, 22_000) },
         posted(3, 23_000),
         span(Span::CreditStall, 23_500, 24_500),
         moment(MomentKind::Retransmit, 0, 30_000),

@@ -4,18 +4,10 @@ use anyhow::Result;
 
 use crate::{paths, process, setup};
 
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Leave out the timeline for Perfetto
-    #[arg(long)]
-    without_timeline: bool,
-}
-
 /// Runs ci/formats.py, which says what it found.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     setup::python::install()?;
     let mut command = process::command(&setup::python::interpreter()?.to_string_lossy(), ["ci/formats.py"]);
-    command.args(args.without_timeline.then_some("--without-timeline"));
     command.arg("tbv-trace/tests/golden").current_dir(paths::root());
     // It would leave its compiled form in the checkout.
     command.env("PYTHONDONTWRITEBYTECODE", "1");

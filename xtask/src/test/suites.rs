@@ -82,11 +82,7 @@ pub(super) const BESIDE: &[Suite] = &[
         "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
     ),
     check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
-    check(
-        "formats",
-        "other implementations read what tbv-trace writes",
-        "xtask check-formats --without-timeline",
-    ),
+    check("formats", "other implementations read what tbv-trace writes", "xtask check-formats"),
     // In a folder of its own, or both would be built anew every time.
     Suite {
         counts_tests: true,
