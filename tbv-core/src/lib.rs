@@ -13,6 +13,7 @@ pub mod error;
 pub mod events;
 pub mod filter;
 pub mod hook;
+mod inventory;
 mod kprobe_test;
 pub mod latency;
 pub mod lockdown;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{Cq, CqKey, Entry, Op, Process, Work, WorkKey};
+use tbv_common::{Before, Cq, CqKey, Entry, Op, Process, Work, WorkKey};
 
 use crate::{
     devices::Devices,
@@ -150,8 +150,9 @@ pub struct Completions {
     /// Completions taken out by a system call while traced.
     pub consumed_by_ioctl: u64,
     /// Completions taken out in user space, without a system call: `consumed` less what system calls took and what
-    /// was purged. Known up to the queue's last event, and whole once it is destroyed. Absent if the queue was not
-    /// published, or in an interval.
+    /// was purged. Known up to the queue's last event, and whole once it is destroyed. Of a queue that existed when
+    /// tracing began: since its first event. Absent if the queue was not published, if it existed and had no event, or
+    /// in an interval.
     #[serde(default)]
     pub consumed_in_user_space: Option<u64>,
     /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
@@ -170,6 +171,26 @@ pub struct Completions {
     /// Completions in it right after one was put in, on average; absent if none was, while traced.
     #[serde(default)]
     pub occupancy_mean: Option<f64>,
+    /// Of a queue that existed when tracing began: what had happened on it before; absent if it was created later.
+    #[serde(default)]
+    pub before: Option<TotalsBefore>,
+}
+
+/// What had happened on a completion queue before its first event while traced; if it had none, up to its last event
+/// before tracing began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TotalsBefore {
+    /// Completions put in.
+    pub produced: u64,
+    /// Completions taken out.
+    pub consumed: u64,
+}
+
+impl Completions {
+    /// Completions put in while traced.
+    pub fn produced_while_traced(&self) -> u64 {
+        self.produced.saturating_sub(self.before.map_or(0, |before| before.produced))
+    }
 }
 
 /// Work requests of one kind.
@@ -355,14 +376,19 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completio
         produced: cq.produced,
         consumed: cq.consumed,
         consumed_by_ioctl: cq.consumed_by_ioctl,
-        consumed_in_user_space: (cq.mapped != 0)
-            .then(|| cq.consumed.saturating_sub(cq.consumed_by_ioctl).saturating_sub(cq.purged)),
+        consumed_in_user_space: (cq.mapped != 0 && cq.before != Before::Untouched as u32).then(|| {
+            [cq.consumed_before, cq.consumed_by_ioctl, cq.purged]
+                .iter()
+                .fold(cq.consumed, |left, n| left.saturating_sub(*n))
+        }),
         purged: cq.purged,
         untimed: timed.then_some(cq.untimed),
         failed: cq.failed,
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
         occupancy_mean: (cq.pushed > 0).then(|| cq.occupancy_sum as f64 / cq.pushed as f64),
+        before: (cq.before != Before::No as u32)
+            .then_some(TotalsBefore { produced: cq.produced_before, consumed: cq.consumed_before }),
     }
 }
 
@@ -406,6 +432,27 @@ mod tests {
         assert!(parse(r#"{"schema_version": 2}"#).contains("schema version 2"));
         assert!(parse(r#"{"schema_version": 1}"#).contains("missing field"));
         assert!(parse(r#"{"a": 1}"#).contains("missing field `schema_version`"));
+    }
+
+    #[test]
+    fn what_was_taken_before_is_not_taken_while_traced() {
+        let cq =
+            Cq { mapped: 1, produced: 100, consumed: 90, consumed_by_ioctl: 5, purged: 3, ..Cq::default() };
+        let key = CqKey { device: 0, cqn: 1 };
+        let report = |before, consumed_before| {
+            let cq = Cq { before: before as u32, produced_before: 70, consumed_before, ..cq };
+            completions(key, &cq, &Devices::new(), false)
+        };
+        let new = report(Before::No, 0);
+        assert_eq!(
+            (new.consumed_in_user_space, new.produced_while_traced(), new.before),
+            (Some(82), 100, None)
+        );
+        let old = report(Before::Touched, 60);
+        assert_eq!((old.consumed_in_user_space, old.produced_while_traced()), (Some(22), 30));
+        assert_eq!(old.before, Some(TotalsBefore { produced: 70, consumed: 60 }));
+        // Nothing tells how far its consumers are.
+        assert_eq!(report(Before::Untouched, 60).consumed_in_user_space, None);
     }
 
     #[test]

@@ -21,8 +21,9 @@ use crate::{
     environment::Environment,
     error::{Error, Result},
     events::{self, Events},
-    filter::Filter,
+    filter::{self, Filter},
     hook::Hook,
+    inventory::existing::Existing,
     lockdown,
     modules::Uverbs,
     obstacles, offsets,
@@ -93,6 +94,8 @@ pub struct Tracer {
     config: Config,
     /// The driver's tracepoint ABI, if its tracepoints are attached.
     driver: Option<u32>,
+    /// What of existing queues is unknown, and why.
+    existing_left_out: Option<String>,
     /// Our own id in the initial pid namespace, if what is traced are our descendants.
     own_pid: Option<u32>,
 }
@@ -108,7 +111,7 @@ impl Tracer {
             }
         }
         allowed(root)?;
-        let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
+        let Loaded { mut ebpf, btf, mut config, own_pid, own_ids } = Loaded::load(options)?;
         let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
@@ -128,9 +131,14 @@ impl Tracer {
                 reason,
             })?;
         }
+        let mut existing = Existing::none(&options.filter, options.spans != Spans::Off);
+        if driver.is_some() {
+            existing.enter(&mut ebpf, own_ids)?;
+        }
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
+        let existing_left_out = existing.settle(&mut ebpf)?;
         Ok(Tracer {
             spans: options.spans != Spans::Off && driver.is_some(),
             left: Left::default(),
@@ -143,6 +151,7 @@ impl Tracer {
             links,
             config,
             driver,
+            existing_left_out,
             own_pid,
         })
     }
@@ -177,6 +186,7 @@ impl Tracer {
         let mut environment = Environment::read(Path::new("/"), self.hook, &self.passed_over, devices);
         environment.devices_known = self.devices_known();
         environment.driver_trace_abi = self.driver;
+        environment.existing_left_out.clone_from(&self.existing_left_out);
         environment
     }
 
@@ -319,6 +329,8 @@ pub(crate) struct Loaded {
     config: Config,
     /// Our own id in the initial pid namespace, if what is traced are our descendants.
     own_pid: Option<u32>,
+    /// Whether process ids mean here what they mean to the kernel.
+    own_ids: bool,
 }
 
 impl Loaded {
@@ -396,7 +408,8 @@ impl Loaded {
             }
         }
         let own_pid = options.filter.descendants.then_some((who.pid_tgid >> 32) as u32);
-        Ok(Loaded { ebpf, btf, config, own_pid })
+        let own_ids = filter::in_initial_namespace(&config, &who).unwrap_or(false);
+        Ok(Loaded { ebpf, btf, config, own_pid, own_ids })
     }
 
     /// Attaches `hook` for a moment, or says why that does not work.

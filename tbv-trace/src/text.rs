@@ -3,7 +3,12 @@
 use std::{fmt::Write as _, io};
 
 use comfy_table::{CellAlignment, Table, presets};
-use tbv_core::{Report, latency::RELATIVE_ERROR, loss::Losses, report::Call};
+use tbv_core::{
+    Report,
+    latency::RELATIVE_ERROR,
+    loss::Losses,
+    report::{Call, Completions},
+};
 
 use crate::{diff::Difference, stream_line::Line};
 
@@ -58,6 +63,9 @@ pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     if !e.devices_known {
         writeln!(out, "note     devices are unknown: this kernel shows no BTF")?;
+    }
+    if let Some(why) = &e.existing_left_out {
+        writeln!(out, "note     existing queues left out: {}", printable(why))?;
     }
     writeln!(out, "traced   {:.3} s\n", report.duration_ns as f64 / 1e9)
 }
@@ -155,7 +163,7 @@ fn completions(report: &Report) -> String {
         vec![
             c.pid.to_string(),
             c.device.clone(),
-            format!("{}{}", c.cqn, if c.mapped { " (mapped)" } else { "" }),
+            queue(c),
             c.entries.to_string(),
             c.produced.to_string(),
             c.consumed.to_string(),
@@ -168,7 +176,17 @@ fn completions(report: &Report) -> String {
             c.occupancy_max.to_string(),
         ]
     });
-    format!("\n{}", columns(head, rows, 3))
+    let existed = report.completions.iter().any(|c| c.before.is_some());
+    let note =
+        "existed: before tracing began; produced and consumed are of its life, all else is since then\n";
+    format!("\n{}{}", columns(head, rows, 3), if existed { note } else { "" })
+}
+
+/// Number of a completion queue and what is special about it.
+fn queue(c: &Completions) -> String {
+    let special = [c.mapped.then_some("mapped"), c.before.map(|_| "existed")];
+    let special: Vec<&str> = special.into_iter().flatten().collect();
+    if special.is_empty() { c.cqn.to_string() } else { format!("{} ({})", c.cqn, special.join(", ")) }
 }
 
 /// A table whose columns from `numbers` on are aligned to the right.

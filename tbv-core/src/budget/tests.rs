@@ -74,6 +74,7 @@ fn report(polls: u64, mapped: bool) -> Report {
                 purged: 0,
                 untimed: None,
                 occupancy_mean: None,
+                before: None,
             });
         }
         for (queue, opcode) in [("send", "SEND"), ("receive", "RECV")] {

@@ -122,7 +122,7 @@ pub(super) const VM: &[Suite] = &[
         ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
     },
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
-    driver("completions", "work requests and completions of our driver, counted exactly"),
+    driver("completions", "work requests and completions of our driver, counted exactly, also from mid-run"),
     driver("gate", "ioctl counts within the budgets of ci/, and a regressed provider found out"),
     vm("no_rdma", "a machine without RDMA"),
     Suite {

@@ -1,0 +1,275 @@
+//! Attached in mid-run: queues that existed before have their owners, and only what came since is counted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use vm_tests::command::{self, Running};
+use vm_tests::fault::counter;
+use vm_tests::report::Report;
+use vm_tests::{calls, kernel, strace, usb4};
+
+use super::{LIMIT, number};
+
+const ITERATIONS: u64 = 1000;
+const TRACE: &str = "/tmp/existing.strace";
+
+/// What the driver counts on one device.
+fn counters(device: &str) -> Result<[u64; 3]> {
+    let completed = ["data_wr_success", "data_wr_flushed", "data_wr_error"];
+    let completed: u64 = completed.iter().map(|name| counter(device, name)).sum::<Result<u64>>()?;
+    Ok([counter(device, "data_wr_send")?, counter(device, "data_wr_recv")?, completed])
+}
+
+/// The completion queues of a process as iproute2 lists them, by the driver's number.
+fn listed(pid: u32) -> Result<BTreeMap<u64, Value>> {
+    let output = command::must(&["rdma", "-dd", "-j", "resource", "show", "cq"])?;
+    let all: Vec<Value> = serde_json::from_str(&output.stdout).with_context(|| output.stdout.clone())?;
+    let own = all.into_iter().filter(|cq| cq["pid"] == pid);
+    own.map(|cq| Ok((number(&cq, "cqn").or_else(|_| number(&cq, "drv_cqn"))?, cq))).collect()
+}
+
+/// `tbv-trace attach`, until it counts.
+fn attach(options: &[&str]) -> Result<(Running, String)> {
+    let json = format!("/tmp/existing-{}.json", options.join("").replace('/', "-"));
+    let words = ["tbv-trace", "-v", "attach", "--strict", "-f", "json", "-o", &json];
+    let running = command::start(&[&words[..], options].concat())?;
+    command::wait_until("attaching", LIMIT, || {
+        let stderr = running.stderr()?;
+        ensure!(!stderr.contains("cannot"), "{stderr}");
+        Ok(stderr.contains("attached by"))
+    })?;
+    Ok((running, json))
+}
+
+/// The report of a tbv-trace that attached for a time.
+fn attached_for(seconds: &str, options: &[&str]) -> Result<Report> {
+    let (running, json) = attach(&[options, &["-d", seconds]].concat())?;
+    running.finish(LIMIT)?.success()?;
+    Report::read(json.as_ref())
+}
+
+fn completions(report: &Report) -> Result<&Vec<Value>> {
+    report.json["completions"].as_array().context("no completions")
+}
+
+/// What strace saw of a process since it was let go.
+fn since_continued(pid: u32) -> Result<strace::Trace> {
+    let text = fs::read_to_string(TRACE)?;
+    let own: Vec<&str> = text.lines().filter(|line| line.starts_with(&format!("{pid} "))).collect();
+    let last = own.iter().rposition(|line| line.contains("--- SIGCONT")).context("it was not continued")?;
+    strace::parse(&own[last..].join("\n"))
+}
+
+/// Both sides of ib_send_lat under strace, stopped in the middle.
+struct Stopped {
+    running: Running,
+    pids: Vec<u32>,
+    client: u32,
+    /// What was counted on the client's device before it began.
+    begin: [u64; 3],
+}
+
+impl Stopped {
+    fn start() -> Result<Self> {
+        usb4::set_up()?;
+        let [server, client] = usb4::DEVICES;
+        let begin = counters(client)?;
+        let script = format!(
+            "ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
+            until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
+                kill -0 $server || exit 2; sleep 0.1
+            done
+            ib_send_lat -F -d {client} -n {ITERATIONS} 127.0.0.1 >/dev/null || exit 4; wait $server"
+        );
+        let _ = fs::remove_file(TRACE);
+        let words = [strace::COMMAND, &["-o", TRACE, "sh", "-c", &script]].concat();
+        let running = usb4::start(&words)?;
+        command::wait_until("traffic", LIMIT, || Ok(counter(client, "data_wr_send")? > begin[0] + 100))?;
+        let pids = kernel::pids("ib_send_lat")?;
+        for pid in &pids {
+            command::must(&["kill", "-STOP", &pid.to_string()])?;
+        }
+        let mut last = [0; 3];
+        command::wait_until("silence", LIMIT, || {
+            let text = fs::read_to_string(TRACE)?;
+            let stopped = text.lines().filter(|line| line.contains("--- stopped by SIGSTOP")).count();
+            std::thread::sleep(Duration::from_millis(200));
+            let before = std::mem::replace(&mut last, counters(client)?);
+            Ok(stopped == pids.len() && before == last)
+        })?;
+        let of = |device: &str| {
+            let file = |pid: &&u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            pids.iter().find(|pid| file(pid).contains(device)).copied().context("no such side")
+        };
+        Ok(Stopped { client: of(client)?, running, pids, begin })
+    }
+
+    fn finish(self) -> Result<()> {
+        for pid in &self.pids {
+            command::must(&["kill", "-CONT", &pid.to_string()])?;
+        }
+        self.running.finish(LIMIT)?.success()?;
+        Ok(())
+    }
+}
+
+/// Sum of a number of each row.
+fn total(rows: &[Value], read: impl Fn(&Value) -> Result<u64>) -> Result<u64> {
+    rows.iter().map(read).sum()
+}
+
+#[test]
+fn a_queue_from_before_has_its_owner_and_counts_from_the_moment_of_attach() -> Result<()> {
+    let stopped = Stopped::start()?;
+    let (client, begin) = (stopped.client, stopped.begin);
+    let (running, json) = attach(&["-p", &client.to_string()])?;
+    let (at_attach, listed) = (counters(usb4::DEVICES[1])?, listed(client)?);
+    stopped.finish()?;
+    running.finish(LIMIT)?.success()?;
+    let end = counters(usb4::DEVICES[1])?;
+    let report = Report::read(json.as_ref())?;
+    ensure!(report.json["environment"]["existing_left_out"].is_null(), "{}", report.json["environment"]);
+
+    let rows = completions(&report)?;
+    ensure!(!listed.is_empty() && rows.len() == listed.len(), "{rows:?}\n{listed:?}");
+    for row in rows {
+        let cq = listed.get(&number(row, "cqn")?).with_context(|| format!("not listed: {row}"))?;
+        ensure!(row["pid"] == client && row["device"] == usb4::DEVICES[1] && row["mapped"] == true, "{row}");
+        ensure!(row["entries"] == cq["cqe"], "{row}\n{cq}");
+        ensure!(row["consumed_by_ioctl"] == 0 && row["overflows"] == 0 && row["failed"] == 0, "{row}");
+    }
+    // Posted and completed: by the driver's own counters, and by strace's calls.
+    let [sent, received, completed] = [0, 1, 2].map(|i| end[i] - at_attach[i]);
+    ensure!(sent > 0 && sent < ITERATIONS, "{sent} of {ITERATIONS} after attaching");
+    let work = report.json["work_requests"].as_array().context("no work requests")?;
+    let posted = |queue: &str| {
+        let own: Vec<Value> = work.iter().filter(|row| row["queue"] == queue).cloned().collect();
+        total(&own, |row| number(row, "posted"))
+    };
+    ensure!((posted("send")?, posted("receive")?) == (sent, received), "{work:?}, not {sent} and {received}");
+    let pushed = total(rows, |row| Ok(number(row, "produced")? - number(&row["before"], "produced")?))?;
+    ensure!(pushed == completed, "{pushed} of {completed}: {rows:?}");
+    strace::agrees(&since_continued(client)?, &calls::as_seen_by_strace(&report.calls))?;
+    // What was before: by the driver's counters and to the end by what ib_send_lat is known to do.
+    let before = |what: &str| total(rows, |row| number(&row["before"], what));
+    ensure!(before("produced")? == at_attach[2] - begin[2], "{rows:?}");
+    for what in ["produced", "consumed"] {
+        ensure!(total(rows, |row| number(row, what))? == 2 * ITERATIONS, "{what}: {rows:?}");
+    }
+    let in_user_space = total(rows, |row| number(row, "consumed_in_user_space"))?;
+    ensure!(in_user_space == 2 * ITERATIONS - before("consumed")?, "{in_user_space}: {rows:?}");
+    Ok(())
+}
+
+/// Two programs with two queues each, one on either device.
+struct Loads(Vec<Running>);
+
+impl Loads {
+    fn start() -> Result<Self> {
+        let [device, peer] = usb4::DEVICES;
+        let mut loads = Vec::new();
+        for cqe in ["31", "32"] {
+            let load = usb4::start(&["cq-verify", "load", "-d", device, "-p", peer, "--cqe", cqe])?;
+            command::wait_until("traffic", LIMIT, || Ok(load.stdout()?.contains("running")))?;
+            loads.push(load);
+        }
+        Ok(Loads(loads))
+    }
+
+    /// Its process: `usb4::start` has env execute the program.
+    fn pid(&self, number: usize) -> Result<u32> {
+        self.0.get(number).map(Running::pid).context("no such load")
+    }
+}
+
+#[test]
+fn only_queues_that_the_filter_wants_are_there() -> Result<()> {
+    let loads = Loads::start()?;
+    let (first, second) = (loads.pid(0)?, loads.pid(1)?);
+    let cgroup = "/sys/fs/cgroup/tbv-existing/inner";
+    fs::create_dir_all(cgroup)?;
+    fs::write(format!("{cgroup}/cgroup.procs"), second.to_string())?;
+    let both = [(first, 0), (first, 1), (second, 0), (second, 1)];
+    let [device, peer] = usb4::DEVICES;
+    for (options, expected) in [
+        (&["-a"][..], &both[..]),
+        (&["-p", &first.to_string()], &both[..2]),
+        (&["-p", &second.to_string()], &both[2..]),
+        (&["--cgroup", "/tbv-existing"], &both[2..]),
+        (&["--comm", "cq-verify"], &both),
+        (&["--comm", "cq-verif"], &[]),
+        (&["-a", "--dev", peer], &[(first, 1), (second, 1)]),
+        (&["--comm", "cq-verify", "-p", &first.to_string(), "--dev", device], &[(first, 0)]),
+    ] {
+        let report = attached_for("1", options)?;
+        let mut found = Vec::new();
+        for row in completions(&report)? {
+            let Some(device) = usb4::DEVICES.iter().position(|name| row["device"] == *name) else {
+                bail!("{row}")
+            };
+            let pid = u32::try_from(number(row, "pid")?)?;
+            let entries = if device == 1 {
+                128
+            } else if pid == first {
+                31
+            } else {
+                32
+            };
+            ensure!(row["mapped"] == true && row["entries"] == entries, "{options:?}: {row}");
+            ensure!(!row["before"].is_null(), "{options:?}: {row}");
+            found.push((pid, device));
+        }
+        found.sort_unstable();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        ensure!(found == expected, "{options:?}: {found:?}, not {expected:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn queues_that_end_while_tracing_begins_leave_no_ghost() -> Result<()> {
+    let [device, peer] = usb4::DEVICES;
+    let words = ["cq-verify", "load", "-d", device, "-p", peer, "--destroy-for", "200000"];
+    let load = usb4::start(&words)?;
+    let pid = load.pid();
+    command::wait_until("queues", LIMIT, || Ok(!listed(pid)?.is_empty()))?;
+    let mut existed = 0;
+    for _ in 0..8 {
+        let report = attached_for("2", &["-p", &pid.to_string()])?;
+        let rows = completions(&report)?;
+        ensure!(!rows.is_empty(), "nothing");
+        for row in rows.iter().filter(|row| !row["before"].is_null()) {
+            existed += 1;
+            // Whatever exists has traffic, or ends: a row without an event is of a queue that was gone.
+            ensure!(!row["consumed_in_user_space"].is_null(), "{row}");
+        }
+    }
+    ensure!(existed > 0, "no queue from before in eight times");
+    Ok(())
+}
+
+/// What is unknown is said, and is no loss.
+fn left_out(before: &[&str], why: &str) -> Result<()> {
+    let json = "/tmp/left-out.json";
+    let words = ["tbv-trace", "attach", "--strict", "-a", "-d", "1", "-f", "json", "-o", json];
+    command::run(&[before, &words].concat(), LIMIT)?.success()?;
+    let report = Report::read(json.as_ref())?;
+    let said = report.json["environment"]["existing_left_out"].as_str().context("nothing is left out")?;
+    ensure!(said.contains(why), "{said}");
+    ensure!(completions(&report)?.is_empty() && report.lost()? == 0, "{}", report.json["completions"]);
+    ensure!(!report.calls.is_empty(), "no call");
+    Ok(())
+}
+
+#[test]
+fn where_netlink_cannot_tell_the_report_says_so() -> Result<()> {
+    let _loads = Loads::start()?;
+    left_out(&["unshare", "--pid", "--fork", "--mount-proc"], "pid namespace")?;
+    let refuse =
+        ["strace", "-f", "-o", "/dev/null", "-e", "trace=socket", "-e", "inject=socket:error=EACCES"];
+    left_out(&refuse, "rdma netlink does not tell: ")
+}
