@@ -156,7 +156,7 @@ fn waits_for_a_receive_and_for_credit_are_timed() -> Result<()> {
     ensure!(waits == of("rnr")?, "{waits} waits, {} RNRs", of("rnr")?);
     // Frames that take long to arrive leave no room for more.
     let _delay = Fault::set(DEVICES[0], "delay_ns", 5_000_000)?;
-    let (hist, _) = measured("mapped", &[], &["one-way", "--count", "500", "--bytes", "8192"])?;
+    let (hist, _) = measured("mapped", &[], &["one-way", "--count", "200", "--bytes", "65536"])?;
     let stalls = hist.sum("queue_pairs", "credit_stalls", &[])?;
     let timed = hist.sum("spans", "count", &[("span", "credit_stall")])?;
     ensure!(stalls > 0 && timed <= stalls, "{timed} of {stalls} stalls");
@@ -306,5 +306,44 @@ fn memory_stays_as_it_is_however_long_it_runs() -> Result<()> {
     total.adds_up()?;
     ensure!(total.sum("queue_pairs", "completed", &[])? > 0, "{}", total.0["queue_pairs"]);
     ensure!(total.sum("queue_pairs", "open", &[])? < 10_000, "requests pile up");
+    Ok(())
+}
+
+/// Packets of a trace file; an error unless it is whole.
+fn packets(path: &str) -> Result<usize> {
+    let bytes = fs::read(path)?;
+    let (mut rest, mut count) = (bytes.as_slice(), 0);
+    while let [tag, after @ ..] = rest {
+        // Field 1, and its length in groups of seven bits.
+        ensure!(*tag == 0x0a, "byte {} is no packet", bytes.len() - rest.len());
+        let size = after.iter().position(|byte| byte & 0x80 == 0).context("it is cut off")? + 1;
+        let length = after[..size].iter().rev().fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
+        rest = after.get(size + length..).context("it is cut off")?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[test]
+fn a_timeline_is_whole_however_it_ends_and_says_what_it_lacks() -> Result<()> {
+    let file = "/tmp/timeline.pftrace";
+    let workload = [&["message-times", "mixed", "--rounds", "100"], &CABLE[..]].concat();
+    let of = |options: &[&str]| {
+        let words = [&["tbv-trace", "timeline", "-o", file], options, &["--"], &workload].concat();
+        usb4::run(&words, LIMIT)
+    };
+    let whole = of(&["--strict"])?.success()?;
+    ensure!(whole.stderr.is_empty() && packets(file)? > 1000, "{} {}", packets(file)?, whole.stderr);
+    let tiny = of(&["--strict", "--ringbuf-size", "4K"])?;
+    ensure!(tiny.code() == 4 && tiny.stderr.contains("lost") && packets(file)? > 0, "{}", tiny.stderr);
+    let _load = load()?;
+    fs::remove_file(file)?;
+    let attached = command::start(&["tbv-trace", "timeline", "-o", file, "--comm", "cq-verify"])?;
+    command::wait_until("packets", LIMIT, || Ok(fs::metadata(file).is_ok_and(|file| file.len() > 100_000)))?;
+    attached.signal(libc::SIGINT)?;
+    attached.finish(LIMIT)?.success()?;
+    ensure!(packets(file)? > 1000);
+    let nowhere = command::run(&["tbv-trace", "timeline", "-o", "/nowhere/x", "-a"], LIMIT)?;
+    ensure!(nowhere.code() == 2 && nowhere.stderr.contains("cannot write /nowhere/x"), "{}", nowhere.stderr);
     Ok(())
 }

@@ -62,8 +62,8 @@ enum What {
         #[arg(long, value_name = "N", default_value_t = 10_000)]
         count: u64,
         /// Bytes of a message
-        #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=8192))]
-        bytes: u16,
+        #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+        bytes: u32,
     },
     /// Messages that have no receive at first
     Rnr {
@@ -95,7 +95,7 @@ fn run(what: What) -> Result<String, Error> {
             times::latency(&open(devices)?, count, samples.as_deref())
         }
         What::Mixed { devices, pairs, rounds, seed } => times::mixed(&open(devices)?, pairs, rounds, seed),
-        What::OneWay { devices, count, bytes } => times::one_way(&open(devices)?, count, bytes.into()),
+        What::OneWay { devices, count, bytes } => times::one_way(&open(devices)?, count, bytes as usize),
         What::Rnr { devices, count, late } => times::rnr(&open(devices)?, count, Duration::from_millis(late)),
     }
 }

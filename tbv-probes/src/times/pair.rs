@@ -10,7 +10,7 @@ use crate::verbs::{Connection, Cq, Error, Limits, Mr, Receive, Refused, Region, 
 /// Requests that each queue holds.
 pub(super) const DEPTH: u32 = 64;
 /// Bytes of the longest message.
-const BYTES: usize = 8192;
+const BYTES: usize = 65_536;
 
 /// Sends from the first port to the second.
 pub(super) struct Pair {
