@@ -178,6 +178,7 @@ struct Measured<'a> {
     last: Snapshot,
     last_end_ns: u64,
     intervals: u64,
+    looked: Instant,
     tidied: Instant,
     log: &'a Log,
 }
@@ -213,6 +214,7 @@ impl<'a> Measured<'a> {
             last: Snapshot::default(),
             last_end_ns: 0,
             intervals: 0,
+            looked: begin,
             tidied: begin,
             log,
         })
@@ -259,10 +261,14 @@ impl<'a> Measured<'a> {
 
     /// What has to be done often.
     fn look(&mut self) -> Result<()> {
-        self.tracer.hook_was_off();
         if let Some(samples) = &mut self.samples {
             samples.drain(&self.names)?;
         }
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.tracer.hook_was_off();
         if self.tidied.elapsed() >= TIDY_EVERY {
             self.tracer.tidy()?;
             self.tidied = Instant::now();
