@@ -25,6 +25,7 @@ pub mod names;
 mod obstacles;
 mod offsets;
 pub mod permission;
+pub mod recording;
 pub mod report;
 pub mod snapshot;
 pub mod spans;
@@ -40,5 +41,7 @@ pub use hook::Hook;
 pub use names::Names;
 pub use report::Report;
 pub use sys::{monotonic_ns, pidfd};
-pub use tbv_common::{Event, HandleKind, Moment, MomentKind, Op, Process, Span, Spans};
+pub use tbv_common::{
+    Event, Handle, HandleKind, Moment, MomentKind, NO_OPCODE, Op, Process, QP_DESTROYED, Queue, Span, Spans,
+};
 pub use tracer::{Options, StreamOptions, Tracer};

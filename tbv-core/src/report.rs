@@ -1,11 +1,6 @@
 //! The report: the stable form of a result, written and read as JSON.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,14 +15,13 @@ use crate::{
     loss::Losses,
     messages::{self, QueuePair, SpanRow},
     names::Names,
+    recording,
     snapshot::{Counted, Snapshot},
     uapi,
 };
 
 /// The version this code writes and reads. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
-/// Bytes of the largest report that is read: every row and bucket that the maps hold makes less.
-const MOST_BYTES: u64 = 1 << 30;
 /// Stands for a device that could not be told.
 pub const UNKNOWN_DEVICE: &str = "unknown";
 
@@ -289,45 +283,18 @@ impl Report {
 
     /// Reads a report file, `-` for standard input, and says what is wrong with one that can't be used.
     pub fn read(path: &Path) -> Result<Self> {
-        let fail = |reason: String| Error::Report { path: path.display().to_string(), reason };
-        let mut text = Vec::new();
-        let read = if path == Path::new("-") {
-            io::stdin().take(MOST_BYTES + 1).read_to_end(&mut text)
-        } else {
-            fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
-        };
-        if read.map_err(|e| fail(e.to_string()))? as u64 > MOST_BYTES {
-            return Err(fail("not a tbv-trace report: none is that large".to_owned()));
+        let mut reports = recording::read(path)?;
+        let fail =
+            |reason: &str| Error::Report { path: path.display().to_string(), reason: reason.to_owned() };
+        let report = reports.next().ok_or_else(|| fail("the file is empty"))??;
+        match reports.next() {
+            None => Ok(report),
+            Some(_) => Err(fail("it holds more than one report: `tbv-trace report` shows the last one")),
         }
-        if text.is_empty() {
-            return Err(fail("the file is empty".to_owned()));
-        }
-        Self::parse(&text).map_err(fail)
-    }
-
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
-        }
-        let not_a_report = |e: serde_json::Error| match e.classify() {
-            serde_json::error::Category::Eof => "the file is cut off: its JSON ends too early".to_owned(),
-            _ => format!("not a tbv-trace report: {e}"),
-        };
-        let version: Version = serde_json::from_slice(text).map_err(not_a_report)?;
-        if version.schema_version != SCHEMA_VERSION {
-            return Err(format!(
-                "schema version {} is not the one this tbv-trace reads ({SCHEMA_VERSION}); \
-                 use the tbv-trace that wrote it",
-                version.schema_version
-            ));
-        }
-        let report: Report = serde_json::from_slice(text).map_err(not_a_report)?;
-        report.contradiction().map_or(Ok(report), |what| Err(format!("not a tbv-trace report: {what}")))
     }
 
     /// What in it cannot be true.
-    fn contradiction(&self) -> Option<String> {
+    pub(crate) fn contradiction(&self) -> Option<String> {
         let sum = self.loss.clone().summed().total;
         if self.loss.total != sum {
             return Some(format!("loss.total is {}, its parts add up to {sum}", self.loss.total));
@@ -392,7 +359,7 @@ pub fn entry_name(op: Op) -> &'static str {
 }
 
 /// The name of the device that the driver numbers `index`.
-pub(crate) fn driver_device(index: u32, devices: &Devices) -> String {
+pub fn driver_device(index: u32, devices: &Devices) -> String {
     devices
         .values()
         .find(|device| driver::device_index(&device.node_guid) == Some(index))

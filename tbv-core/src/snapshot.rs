@@ -89,7 +89,13 @@ impl Snapshot {
             (*key, Work { posted, signalled: work.signalled.saturating_sub(old.signalled) })
         });
         let spans = self.spans.iter().map(|(key, now)| {
-            (*key, earlier.spans.get(key).map_or_else(|| now.clone(), |old| now.since(old)))
+            (
+                *key,
+                earlier
+                    .spans
+                    .get(key)
+                    .map_or_else(|| now.since(&Distribution::default()), |old| now.since(old)),
+            )
         });
         let qps = self
             .qps

@@ -130,6 +130,7 @@ pub fn posted(request: Named, pid: u32, opcode: u32, signalled: bool) {
         time,
         seq: request.seq,
         kind: MomentKind::Posted as u32,
+        what: signalled as u32,
         pid,
         device: request.device,
         qpn: request.qpn,

@@ -34,7 +34,15 @@ pub(crate) enum Command {
     Attach(AttachArgs),
     /// Print single calls as they return, a line each
     Events(EventsArgs),
-    /// Show a report that `-f json` wrote
+    /// Show where the time goes: latency histograms of messages and calls
+    Hist(HistArgs),
+    /// Write a recording: counts and histograms of every interval
+    Record(RecordArgs),
+    /// Offer counts and histograms to Prometheus, over HTTP
+    Export(ExportArgs),
+    /// Write a trace for Perfetto: calls, and the way of every message
+    Timeline(TimelineArgs),
+    /// Show a report that `-f json` wrote, or a recording
     Report(ReportArgs),
     /// Compare two reports
     Diff(DiffArgs),
@@ -135,9 +143,186 @@ pub(crate) struct EventsArgs {
     pub(crate) how: HowArgs,
 }
 
+const HIST_EXAMPLES: &str = "\
+Examples:
+  tbv-trace hist -- sh -c 'ib_send_lat -d usb4_rdma0 & sleep 1; ib_send_lat -d usb4_rdma1 localhost'
+  tbv-trace hist -p 4242 -d 10 --by process,qp,opcode
+  tbv-trace hist -a -d 60 -i 1 --heatmap
+  tbv-trace hist -a -d 60 -i 1 -f hdr -o times.hlog
+  tbv-trace hist --from recording.jsonl --by qp
+
+Shown are, of devices with our own driver: the time from posting a work request to its completion, from there until a
+consumer took it (of queues that are polled by system call), recoveries after lost frames, waits for a receive, and
+stalls for want of credit; and of every device, the time inside each call. Requests and completions are paired by the
+driver's own numbers; what cannot be paired is counted and said.";
+const TIMELINE_EXAMPLES: &str = "\
+Examples:
+  tbv-trace timeline -o lat.pftrace -- ib_send_lat -d rxe0 10.0.0.1
+  tbv-trace timeline -o stall.pftrace -p 4242 -d 5
+  tbv-trace timeline -o all.pftrace -a        until Ctrl-C
+
+FILE opens at https://ui.perfetto.dev. A process has a track for each thread's calls and one for each queue pair,
+with what happens to it, and below it lanes of requests from posting to completion, of completions until they are
+consumed, and of credit stalls, recoveries and RNR waits. Queue pairs need thunderbolt_ibverbs; completions that a
+process takes from memory end in no call and are not seen to be consumed. Requests that have no completion when
+tracing ends are instants named `open at the end`. Times are CLOCK_MONOTONIC.
+What the ring buffers had no room for is counted, and shown on the track `lost` where it happened.";
+
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  tbv-trace report --iterations 1000 report.json")]
+#[command(after_help = format!("{TIMELINE_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
+pub(crate) struct TimelineArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// Write the trace to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECS", value_parser = seconds, conflicts_with = "command")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of either ring buffer, of calls and of messages, in bytes, a power of two from 4K to 1G (K, M and G are
+    /// understood)
+    #[arg(long, value_name = "BYTES", default_value = "8M", value_parser = ring_bytes)]
+    pub(crate) ringbuf_size: u32,
+    /// When CMD has ended, also wait for the processes that it left running (a signal ends the waiting)
+    #[arg(long, conflicts_with = "WhoArgs")]
+    pub(crate) wait: bool,
+    /// Under sudo, run the command as root all the same
+    #[arg(long, conflicts_with = "WhoArgs")]
+    pub(crate) as_root: bool,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// The command and its arguments: it and its children are traced until it ends
+    #[arg(last = true, value_name = "CMD", conflicts_with = "WhoArgs")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{HIST_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
+pub(crate) struct HistArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Show what was recorded in FILE, instead of measuring; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "WhoArgs", "duration", "interval", "samples"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Tell apart by these; the rest is added up
+    #[arg(long, value_enum, value_name = "KEY", value_delimiter = ',', default_values = ["process", "opcode"])]
+    pub(crate) by: Vec<Key>,
+    /// Form of the result
+    #[arg(short, long, value_enum, default_value_t = HistFormat::Text)]
+    pub(crate) format: HistFormat,
+    /// A line of characters for every interval: how many took how long, over time
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) heatmap: bool,
+    /// Also write every single span to FILE, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) samples: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  tbv-trace record -o job.jsonl -- ib_send_bw -d usb4_rdma1 -D 60 localhost
+  tbv-trace record -o day.jsonl -a -i 10
+  tbv-trace report day.jsonl
+  tbv-trace hist --from day.jsonl --heatmap
+
+A recording is JSON lines: a report of every interval, and one of the whole time at the end. `tbv-trace schema` describes
+them. What was recorded up to then is kept whatever ends the recording.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{RECORD_EXAMPLES}\n\n{EXIT}"))]
+#[command(mut_group("WhoArgs", |who| who.required(false)))]
+pub(crate) struct RecordArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  tbv-trace export -a
+  tbv-trace export --comm python3 --listen 127.0.0.1:9100
+  curl -s http://127.0.0.1:9477/metrics
+
+OpenMetrics text, made anew for every request. docs/grafana.json is a board for it. Only this machine can ask, unless
+--listen names another address; there is no authentication.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXPORT_EXAMPLES}\n\n{EXIT}"))]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9477")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) duration: Option<Duration>,
+    /// Keep at most N rows (process × device × operation); calls beyond are counted as lost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) max_rows: Option<u32>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+/// What is measured: a command, or programs that run already.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArgs {
+    #[command(flatten)]
+    pub(crate) who: Option<WhoArgs>,
+    /// End after so many seconds; a command runs on
+    #[arg(short, long, value_name = "SECS", value_parser = seconds, conflicts_with = "command")]
+    pub(crate) duration: Option<Duration>,
+    /// When the command has ended, also wait for the processes that it left running (a signal ends the waiting)
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Under sudo, run the command as root all the same
+    #[arg(long)]
+    pub(crate) as_root: bool,
+    /// A command to run and measure, and its arguments
+    #[arg(last = true, value_name = "CMD", conflicts_with = "WhoArgs")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What tells rows of histograms apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Key {
+    /// Processes, by id and name
+    Process,
+    /// Queue pairs
+    Qp,
+    /// Opcodes of work requests, operations of calls
+    Opcode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistFormat {
+    /// Bars and percentiles for people
+    Text,
+    /// The report, for programs; `tbv-trace schema` describes it
+    Json,
+    /// The same, a line for each report
+    Jsonl,
+    /// A line for each row, with one for each way to lose something
+    Csv,
+    /// OpenMetrics text, as `export` serves it
+    Openmetrics,
+    /// An HdrHistogram interval log
+    Hdr,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tbv-trace report --iterations 1000 report.json
+  tbv-trace report --intervals recording.jsonl")]
 pub(crate) struct ReportArgs {
+    /// Of a recording, show every interval too
+    #[arg(long)]
+    pub(crate) intervals: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// The report; - for standard input
@@ -312,6 +497,13 @@ impl WhoArgs {
 pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// What all that measure share.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
     /// Write the result to FILE
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -451,5 +643,22 @@ mod tests {
         };
         assert_eq!(args.who.filter().pids, [1, 2, 3]);
         assert_eq!(args.who.words(), ["--pid 1,2,3", "--comm x"]);
+    }
+
+    #[test]
+    fn a_timeline_is_of_someone_or_of_a_command() {
+        let parse = |words: &str| Cli::try_parse_from(words.split(' '));
+        let refused = |words: &str| parse(words).unwrap_err().exit_code();
+        assert_eq!(refused("tbv-trace timeline -a"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -p 1 -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -d 1 -- true"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a --wait"), 2);
+        assert_eq!(refused("tbv-trace timeline -o x -a --as-root"), 2);
+        assert!(parse("tbv-trace timeline -o x -p 1 -d 5 --strict").is_ok());
+        let Command::Timeline(args) = parse("tbv-trace timeline -o x -- sh -c true").unwrap().command else {
+            panic!("not timeline");
+        };
+        assert_eq!(args.command, ["sh", "-c", "true"]);
     }
 }

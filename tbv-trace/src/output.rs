@@ -17,8 +17,27 @@ use crate::{
 
 /// `tbv-trace report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let report = Report::read(&args.file)?;
-    Reports::new(Box::new(io::stdout()), &args.show).write(&report)?;
+    let mut out = Reports::new(Box::new(io::stdout()), Box::new(Shown::new(&args.show)));
+    let mut last = None;
+    for report in tbv_core::recording::read(&args.file)? {
+        let report = report?;
+        if args.intervals && !still_read(out.write(&report))? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        last = Some(report);
+    }
+    match last {
+        Some(report) if !args.intervals => {
+            if report.interval.is_some() {
+                let file = args.file.display();
+                say!(
+                    "{file} has no result of the whole time, its writer was killed: this is the last interval"
+                );
+            }
+            still_read(out.write(&report))?;
+        }
+        _ => {}
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -111,25 +130,29 @@ pub(crate) struct Reports {
     to: Box<dyn Write>,
     /// Names what is written to, in errors.
     name: String,
-    show: ShowArgs,
-    /// Reports written so far.
-    written: u64,
+    form: Box<dyn Form>,
+}
+
+/// A form that reports can have.
+pub(crate) trait Form {
+    /// The next report of a file. Nothing if that form has no place for it.
+    fn render(&mut self, report: &Report) -> Result<Vec<u8>>;
 }
 
 impl Reports {
     /// To `file`, else to `default`.
-    pub(crate) fn open(file: Option<&Path>, default: Output, show: &ShowArgs) -> Result<Self> {
+    pub(crate) fn open(file: Option<&Path>, default: Output, form: Box<dyn Form>) -> Result<Self> {
         let mut reports = match default {
-            Output::Stderr => Self::new(Box::new(io::stderr()), show),
-            Output::Stdout => Self::new(Box::new(io::stdout()), show),
+            Output::Stderr => Self::new(Box::new(io::stderr()), form),
+            Output::Stdout => Self::new(Box::new(io::stdout()), form),
         };
         reports.untouched = file.map(Untouched::open).transpose()?;
         reports.name = file.map_or(reports.name, |path| path.display().to_string());
         Ok(reports)
     }
 
-    fn new(to: Box<dyn Write>, show: &ShowArgs) -> Self {
-        Reports { untouched: None, to, name: "standard output".to_owned(), show: show.clone(), written: 0 }
+    fn new(to: Box<dyn Write>, form: Box<dyn Form>) -> Self {
+        Reports { untouched: None, to, name: "standard output".to_owned(), form }
     }
 
     /// Writes one, less what was not asked for.
@@ -141,14 +164,33 @@ impl Reports {
         if let Some(untouched) = self.untouched.take() {
             self.to = Box::new(untouched.begin()?);
         }
-        let first = self.written == 0;
-        if !first && self.show.format == Format::Text {
-            writeln!(self.to)?;
-        }
-        self.to.write_all(&render(report, &self.show, first)?)?;
+        self.to.write_all(&self.form.render(report)?)?;
         self.to.flush()?;
-        self.written += 1;
         Ok(())
+    }
+}
+
+/// Reports as tables, JSON or CSV.
+pub(crate) struct Shown {
+    show: ShowArgs,
+    first: bool,
+}
+
+impl Shown {
+    pub(crate) fn new(show: &ShowArgs) -> Self {
+        Shown { show: show.clone(), first: true }
+    }
+}
+
+impl Form for Shown {
+    fn render(&mut self, report: &Report) -> Result<Vec<u8>> {
+        let first = std::mem::take(&mut self.first);
+        let mut out = Vec::new();
+        if !first && self.show.format == Format::Text {
+            out.push(b'\n');
+        }
+        out.extend(render(report, &self.show, first)?);
+        Ok(out)
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
     out
 }
 
-fn header(out: &mut String, report: &Report) -> std::fmt::Result {
+pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let e = &report.environment;
     if let Some(part) = &report.interval {
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -364,7 +364,7 @@ fn change(a: u64, b: u64) -> String {
 }
 
 /// Nanoseconds with three or four significant digits and a unit.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns {
         0..=999 => format!("{ns} ns"),

@@ -131,7 +131,7 @@ fn for_a_time_there_are_as_many_work_requests_as_calls_that_post_them() -> Resul
     // A call that was running at the begin or the end may have posted and not count.
     let unsure = number(loss, "unmatched_return")? + number(loss, "in_flight")?;
     ensure!(
-        calls > 100 && (calls..=calls + unsure).contains(&posted),
+        calls > 0 && (calls..=calls + unsure).contains(&posted),
         "{posted} posted by {calls} calls; {loss}"
     );
     Ok(())
@@ -149,7 +149,7 @@ fn tracepoint_formats_are_those_the_programs_read() -> Result<()> {
         ("cq_push", "dev qpn seq wr_id opcode signalled cqn status byte_len produced consumed"),
         ("cq_poll", "dev cqn asked returned produced consumed"),
         ("cq_purge", "dev cqn qpn purged produced consumed"),
-        ("cq_overflow", "dev cqn qpn seq wr_id produced consumed overflows"),
+        ("cq_overflow", "dev cqn qpn seq wr_id produced consumed overflows opcode signalled"),
     ];
     for (event, fields) in read {
         let path = format!("/sys/kernel/tracing/events/tbv/{event}/format");

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
 mod doubles;
+pub(crate) mod formats;
 mod help;
 pub(crate) mod kmod_static;
 mod results;
