@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use vm_tests::command::{self, Running};
 use vm_tests::fault::counter;
+use vm_tests::hist::Hist;
 use vm_tests::report::Report;
 use vm_tests::{calls, kernel, strace, usb4};
 
@@ -214,6 +215,45 @@ fn only_queues_that_the_filter_wants_are_there() -> Result<()> {
         }
     }
     stopped.finish()
+}
+
+#[test]
+fn a_queue_pair_from_before_has_its_owner_and_its_spans() -> Result<()> {
+    let stopped = Stopped::start()?;
+    let [_, client] = stopped.sides;
+    let pid = client.to_string();
+    let hist = |seconds: &'static str, json: &str| {
+        let words = ["tbv-trace", "-v", "hist", "-p", &pid, "-f", "json", "-o", json, "-d", seconds];
+        let running = command::start(&words)?;
+        command::wait_until("attaching", LIMIT, || Ok(running.stderr()?.contains("attached by")))?;
+        Ok::<_, anyhow::Error>(running)
+    };
+    let read = |json: &str| -> Result<(Hist, Value)> {
+        let hist = Hist::read(json)?;
+        let [row] = &hist.rows("queue_pairs")?[..] else { bail!("{}", hist.0["queue_pairs"]) };
+        ensure!(row["pid"] == client && row["device"] == usb4::DEVICES[1], "{row}");
+        let row = row.clone();
+        Ok((hist, row))
+    };
+    // Nothing happens, so it is known from the list alone.
+    let idle = "/tmp/existing-idle.json";
+    hist("0.1", idle)?.finish(LIMIT)?.success()?;
+    let (_, row) = read(idle)?;
+    ensure!(number(&row, "posted")? == 0 && row["destroyed"] == false, "{row}");
+    let at_attach = counters(usb4::DEVICES[1])?;
+    let busy = "/tmp/existing-busy.json";
+    let running = hist("1000", busy)?;
+    stopped.finish()?;
+    running.finish(LIMIT)?.success()?;
+    let end = counters(usb4::DEVICES[1])?;
+    let (hist, row) = read(busy)?;
+    hist.adds_up()?;
+    let [sent, received, completed] = [0, 1, 2].map(|i| end[i] - at_attach[i]);
+    ensure!(number(&row, "posted")? == sent + received && row["destroyed"] == true, "{row}");
+    // What was posted before tracing began completes without a span.
+    ensure!(number(&row, "completed")? + number(&row, "unknown")? == completed, "{row}, not {completed}");
+    ensure!(number(&row, "open")? == 0 && number(&row, "unsignalled")? == 0, "{row}");
+    Ok(())
 }
 
 fn load(options: &[&str]) -> Result<Running> {
