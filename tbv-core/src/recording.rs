@@ -92,7 +92,8 @@ impl Reports {
     }
 }
 
-fn parse(text: &[u8]) -> Result<Report, String> {
+/// Reads one report, or says what is wrong with it.
+pub(crate) fn parse(text: &[u8]) -> Result<Report, String> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u32,

@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn unusable_files_say_what_is_wrong() {
-        let parse = |text: &str| Report::parse(text.as_bytes()).unwrap_err();
+        let parse = |text: &str| recording::parse(text.as_bytes()).unwrap_err();
         assert!(parse("").contains("cut off"));
         assert!(parse(r#"{"schema_version": 1, "env"#).contains("cut off"));
         assert!(parse("garbage").contains("not a tbv-trace report"));
@@ -476,7 +476,7 @@ mod tests {
         let read = |change: &dyn Fn(&mut Report)| {
             let mut report = good.clone();
             change(&mut report);
-            Report::parse(report.to_json().unwrap().as_bytes()).err().unwrap_or_default()
+            recording::parse(report.to_json().unwrap().as_bytes()).err().unwrap_or_default()
         };
         assert_eq!(read(&|_| {}), "");
         assert!(read(&|r| r.loss.rows_full = 7).contains("loss.total is 0, its parts add up to 7"));

@@ -178,7 +178,7 @@ fn completions(report: &Report) -> String {
     });
     let existed = report.completions.iter().any(|c| c.before.is_some());
     let note =
-        "existed: before tracing began; produced and consumed are of its life, all else is since then\n";
+        "existed: before tracing began, so that only produced and consumed count from its creation on\n";
     format!("\n{}{}", columns(head, rows, 3), if existed { note } else { "" })
 }
 

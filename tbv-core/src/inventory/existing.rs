@@ -99,14 +99,11 @@ impl<'a> Existing<'a> {
     fn add(&mut self, ebpf: &mut Ebpf, inventory: &Inventory) -> Result<()> {
         let targets = snapshot::targets(ebpf)?;
         let wants = |pid: u32, device: &str| self.filter.wants(Path::new("/"), pid, device, &targets);
-        let (cqs, mut ownerless) = wanted(&inventory.cqs, wants);
-        let (qps, more) = match self.qps {
-            Some(_) => wanted(&inventory.qps, wants),
-            None => Default::default(),
-        };
-        ownerless += more;
+        let cqs = Wanted::of(&inventory.cqs, wants);
+        let qps = self.qps.as_ref().map(|_| Wanted::of(&inventory.qps, wants)).unwrap_or_default();
+        let ownerless = cqs.ownerless + qps.ownerless;
         let mut fit = true;
-        for (key, pid, object) in cqs {
+        for (key, pid, object) in cqs.objects {
             let state = object.what;
             let cq = Cq {
                 pid,
@@ -121,7 +118,7 @@ impl<'a> Existing<'a> {
             };
             fit &= self.cqs.add(ebpf, key, object.listed, cq)?;
         }
-        for (key, pid, object) in qps {
+        for (key, pid, object) in qps.objects {
             if let Some(entered) = &mut self.qps {
                 fit &= entered.add(ebpf, key, object.listed, Qp { pid, ..Qp::default() })?;
             }
@@ -135,20 +132,32 @@ impl<'a> Existing<'a> {
     }
 }
 
-/// Those that count, with the process that has them; and how many there are whose process cannot be told.
-fn wanted<K: Copy, T>(
-    objects: &BTreeMap<K, Object<T>>,
-    wants: impl Fn(u32, &str) -> bool,
-) -> (Vec<(K, u32, &Object<T>)>, usize) {
-    let (mut found, mut ownerless) = (Vec::new(), 0);
-    for (key, object) in objects {
-        match object.thread.and_then(|thread| filter::process_of(thread).ok()) {
-            Some(pid) if wants(pid, &object.device) => found.push((*key, pid, object)),
-            Some(_) => {}
-            None => ownerless += 1,
-        }
+/// Objects that count.
+struct Wanted<'a, K, T> {
+    /// With the process that has each.
+    objects: Vec<(K, u32, &'a Object<T>)>,
+    /// How many there are whose process cannot be told.
+    ownerless: usize,
+}
+
+impl<K, T> Default for Wanted<'_, K, T> {
+    fn default() -> Self {
+        Wanted { objects: Vec::new(), ownerless: 0 }
     }
-    (found, ownerless)
+}
+
+impl<'a, K: Copy, T> Wanted<'a, K, T> {
+    fn of(objects: &'a BTreeMap<K, Object<T>>, wants: impl Fn(u32, &str) -> bool) -> Self {
+        let mut found = Wanted::default();
+        for (key, object) in objects {
+            match object.thread.and_then(|thread| filter::process_of(thread).ok()) {
+                Some(pid) if wants(pid, &object.device) => found.objects.push((*key, pid, object)),
+                Some(_) => {}
+                None => found.ownerless += 1,
+            }
+        }
+        found
+    }
 }
 
 /// Objects of one kind that were entered into a map, as they were.

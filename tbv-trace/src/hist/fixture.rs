@@ -105,6 +105,7 @@ fn completions(process: usize, mapped: bool) -> Completions {
         overflows: 0,
         occupancy_max: 7,
         occupancy_mean: Some(1.5),
+        before: None,
     }
 }
 
