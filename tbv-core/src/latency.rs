@@ -120,7 +120,10 @@ impl Distribution {
         let lowest = filled(buckets.as_ref().and_then(|b| b.iter().position(|n| *n > 0)));
         let highest = filled(buckets.as_ref().and_then(|b| b.iter().rposition(|n| *n > 0)));
         // Read while it is written to, the total may be ahead of the buckets.
-        let count = buckets.as_ref().map_or(0, |buckets| buckets.iter().sum());
+        let count = match &buckets {
+            Some(buckets) => buckets.iter().sum(),
+            None => self.count.saturating_sub(earlier.count),
+        };
         Distribution {
             count,
             sum: self.sum.saturating_sub(earlier.sum),

@@ -125,6 +125,9 @@ pub struct Call {
     pub errnos: BTreeMap<String, u64>,
     /// Latency of the calls; absent if none was timed.
     pub latency_ns: Option<Latency>,
+    /// Sum of the latencies in nanoseconds; absent in reports of older versions.
+    #[serde(default)]
+    pub latency_sum_ns: Option<u64>,
     /// The latency histogram: `[low, high, calls]` per bucket that is not empty, half-open,
     /// in nanoseconds. Absent if no histogram was free.
     pub latency_buckets: Option<Vec<(u64, u64, u64)>>,
@@ -346,6 +349,7 @@ fn call(row: &Counted, processes: &BTreeMap<u32, Process>, names: &Names) -> Cal
         errors: row.errors,
         errnos: row.errnos.iter().map(|(e, n)| (uapi::errno_name(*e).into_owned(), *n)).collect(),
         latency_ns: row.latency.summary(),
+        latency_sum_ns: Some(row.latency.sum),
         latency_buckets: row.latency.filled(),
     }
 }
@@ -471,6 +475,7 @@ mod tests {
             errors,
             errnos: BTreeMap::new(),
             latency_ns: None,
+            latency_sum_ns: None,
             latency_buckets: None,
         };
         let read = |change: &dyn Fn(&mut Report)| {

@@ -97,9 +97,12 @@ impl Snapshot {
                     .map_or_else(|| now.since(&Distribution::default()), |old| now.since(old)),
             )
         });
+        // One that was gone already has nothing new.
+        let gone = |key| earlier.qps.get(key).is_some_and(|old| old.qp.destroyed != 0);
         let qps = self
             .qps
             .iter()
+            .filter(|(key, _)| !gone(key))
             .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
         Snapshot {
             rows,

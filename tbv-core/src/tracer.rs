@@ -293,6 +293,9 @@ impl Tracer {
         // The kernel's own miss counters go with the programs.
         let outside = self.outside(true)?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
+        // A call that was still running is not seen to end, and must not go on counting while the maps are read.
+        self.config.state = State::Idle as u32;
+        write_config(&mut self.ebpf, self.config)?;
         snapshot::take(&self.ebpf, outside, self.left())
     }
 }

@@ -200,9 +200,9 @@ pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
     unsafe {
         // Those that stay have other numbers now.
         (*cq).moved_below = produced;
-        transport::tidy();
         atomic::add(&raw mut (*cq).purged, purged as u64);
         totals(cq, Totals { produced, consumed, pushed: 0, taken: purged as u64 });
+        transport::tidy();
     }
     0
 }

@@ -147,14 +147,15 @@ const HIST_EXAMPLES: &str = "\
 Examples:
   tbv-trace hist -- sh -c 'ib_send_lat -d usb4_rdma0 & sleep 1; ib_send_lat -d usb4_rdma1 localhost'
   tbv-trace hist -p 4242 -d 10 --by process,qp,opcode
-  tbv-trace hist -a -d 60 -i 1 --heatmap
+  tbv-trace hist -a -d 60 -i 1 --heatmap      of post_to_completion; --heatmap=call of calls
   tbv-trace hist -a -d 60 -i 1 -f hdr -o times.hlog
   tbv-trace hist --from recording.jsonl --by qp
 
 Shown are, of devices with our own driver: the time from posting a work request to its completion, from there until a
 consumer took it (of queues that are polled by system call), recoveries after lost frames, waits for a receive, and
 stalls for want of credit; and of every device, the time inside each call. Requests and completions are paired by the
-driver's own numbers; what cannot be paired is counted and said.";
+driver's own numbers; what cannot be paired is counted and said. Four thousand histograms are kept, one for each kind,
+process, queue pair and opcode and each operation; beyond that counts stay exact, and what has no histogram is said.";
 const TIMELINE_EXAMPLES: &str = "\
 Examples:
   tbv-trace timeline -o lat.pftrace -- ib_send_lat -d rxe0 10.0.0.1
@@ -204,7 +205,13 @@ pub(crate) struct HistArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// Show what was recorded in FILE, instead of measuring; - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "WhoArgs", "duration", "interval", "samples"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "command", "WhoArgs", "duration", "interval", "samples", "wait", "as_root", "hook", "max_rows"
+        ]
+    )]
     pub(crate) from: Option<PathBuf>,
     /// Tell apart by these; the rest is added up
     #[arg(long, value_enum, value_name = "KEY", value_delimiter = ',', default_values = ["process", "opcode"])]
@@ -212,9 +219,19 @@ pub(crate) struct HistArgs {
     /// Form of the result
     #[arg(short, long, value_enum, default_value_t = HistFormat::Text)]
     pub(crate) format: HistFormat,
-    /// A line of characters for every interval: how many took how long, over time
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) heatmap: bool,
+    /// A line of characters for every interval: how many spans of one kind, or calls, took how long, over time
+    #[arg(
+        long,
+        value_name = "KIND",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "post_to_completion",
+        value_parser = [
+            "post_to_completion", "completion_to_consumed", "recovery", "rnr_wait", "credit_stall", "call"
+        ],
+        conflicts_with_all = ["format", "by"]
+    )]
+    pub(crate) heatmap: Option<String>,
     /// Also write every single span to FILE, as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: Option<PathBuf>,
@@ -274,14 +291,14 @@ pub(crate) struct ExportArgs {
 pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) who: Option<WhoArgs>,
-    /// End after so many seconds; a command runs on
+    /// End after so many seconds
     #[arg(short, long, value_name = "SECS", value_parser = seconds, conflicts_with = "command")]
     pub(crate) duration: Option<Duration>,
     /// When the command has ended, also wait for the processes that it left running (a signal ends the waiting)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "WhoArgs")]
     pub(crate) wait: bool,
     /// Under sudo, run the command as root all the same
-    #[arg(long)]
+    #[arg(long, conflicts_with = "WhoArgs")]
     pub(crate) as_root: bool,
     /// A command to run and measure, and its arguments
     #[arg(last = true, value_name = "CMD", conflicts_with = "WhoArgs")]

@@ -1,6 +1,6 @@
 //! `tbv-trace export`: what was counted so far, as OpenMetrics over HTTP.
 
-use std::{cell::RefCell, convert::Infallible, process::ExitCode, rc::Rc, time::Duration};
+use std::{cell::RefCell, convert::Infallible, process::ExitCode, rc::Rc, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use http_body_util::Full;
@@ -15,7 +15,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tbv_core::{Filter, Names, Options, Report, Spans, Tracer, snapshot::Snapshot};
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::LocalSet,
+    time::{MissedTickBehavior, interval},
 };
 
 use crate::{
@@ -31,7 +33,9 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often begins of spans are forgotten whose end will not come, in looks.
 const TIDY_EVERY: u32 = 20;
-/// How long a client may take to ask.
+/// Clients at a time: an answer is kept until it is read.
+const MOST_CLIENTS: usize = 8;
+/// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is served, as the OpenMetrics specification names it.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -49,17 +53,16 @@ pub(crate) fn export(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         let mut ending = Ending::of_processes(&args.who.pid, args.duration, signals)?;
         let address = listener.local_addr().context("asking where we listen")?;
         say!("serving http://{address}/metrics; Ctrl-C ends it");
+        let clients = Arc::new(Semaphore::new(MOST_CLIENTS));
+        let mut clock = interval(LOOK_EVERY);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut looks = 0u32;
         loop {
             tokio::select! {
                 biased;
                 ended = ending.end() => { ended?; break }
-                client = listener.accept() => match client {
-                    Ok((stream, _)) => { tokio::task::spawn_local(serve(stream, exporter.clone())); }
-                    // Too many files, or one that went away again.
-                    Err(_) => tokio::time::sleep(LOOK_EVERY).await,
-                },
-                () = tokio::time::sleep(LOOK_EVERY) => {
+                // Before clients, or they could keep it from being done.
+                _ = clock.tick() => {
                     looks = looks.wrapping_add(1);
                     let tracer = &mut exporter.borrow_mut().tracer;
                     tracer.hook_was_off();
@@ -68,6 +71,9 @@ pub(crate) fn export(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
                     }
                     log.flush();
                 }
+                client = accept(&listener, &clients) => if let Ok((stream, place)) = client {
+                    tokio::task::spawn_local(serve(stream, exporter.clone(), place));
+                },
             }
         }
         let lost = exporter.borrow_mut().tracer.stop()?.losses;
@@ -110,17 +116,30 @@ impl Exporter {
     }
 }
 
-async fn serve(stream: TcpStream, exporter: Rc<RefCell<Exporter>>) {
+/// The next client, once there is a place for it. An error (too many files, one that went away again) is not hurried past.
+async fn accept(
+    listener: &TcpListener,
+    clients: &Arc<Semaphore>,
+) -> Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = clients.clone().acquire_owned().await?;
+    match listener.accept().await {
+        Ok((stream, _)) => Ok((stream, place)),
+        Err(error) => {
+            tokio::time::sleep(LOOK_EVERY).await;
+            Err(error.into())
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, exporter: Rc<RefCell<Exporter>>, _place: OwnedSemaphorePermit) {
     let answer = service_fn(|request: Request<Incoming>| {
         let exporter = exporter.clone();
         async move { Ok::<_, Infallible>(answer(&request, &exporter)) }
     });
     // A client that breaks off is its own affair.
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false);
+    let _ = tokio::time::timeout(PATIENCE, server.serve_connection(TokioIo::new(stream), answer)).await;
 }
 
 fn answer(request: &Request<Incoming>, exporter: &RefCell<Exporter>) -> Response<Full<Bytes>> {

@@ -225,16 +225,18 @@ impl<'a> Measured<'a> {
         let every = self.interval.unwrap_or(FOREVER).min(FOREVER);
         let mut ticks = interval_at(self.begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut failed = None;
+        let (mut failed, mut read) = (None, true);
         let status = loop {
             tokio::select! {
                 biased;
-                _ = ticks.tick() => match self.tick(&command) {
+                _ = ticks.tick(), if read => match self.tick(&command) {
                     Ok(true) => {}
                     // Nobody reads any more, or nothing can be written. A command runs on to its own end.
                     end => {
-                        failed = end.err();
-                        break if command.is_empty() { None } else { ending.end().await? };
+                        (failed, read) = (end.err(), false);
+                        if command.is_empty() {
+                            break None;
+                        }
                     }
                 },
                 ended = ending.end() => break ended?,
@@ -278,6 +280,7 @@ impl<'a> Measured<'a> {
 
     /// The end of an interval; whether anybody reads.
     fn tick(&mut self, command: &[String]) -> Result<bool> {
+        self.look()?;
         let now = self.tracer.snapshot()?;
         self.interval(now, nanoseconds(self.begin.elapsed()), command)
     }

@@ -17,28 +17,52 @@ use crate::{
 
 /// `tbv-trace report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let mut out = Reports::new(Box::new(io::stdout()), Box::new(Shown::new(&args.show)));
-    let mut last = None;
-    for report in tbv_core::recording::read(&args.file)? {
-        let report = report?;
-        if args.intervals && !still_read(out.write(&report))? {
-            return Ok(ExitCode::SUCCESS);
+    let out = Reports::new(Box::new(io::stdout()), Box::new(Shown::new(&args.show)));
+    recorded(&args.file, out, args.intervals).map(|shown| shown.code)
+}
+
+/// What was shown of a file.
+pub(crate) struct Recorded {
+    pub(crate) code: ExitCode,
+    /// Whether intervals were among it.
+    pub(crate) intervals: bool,
+    /// What the last report lost.
+    pub(crate) lost: u64,
+}
+
+/// Shows a report or a recording: the result of the whole time, and before it all intervals if these are wanted. Of a file
+/// that can be used up to some place, what comes before that.
+pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result<Recorded> {
+    let mut shown = Recorded { code: ExitCode::SUCCESS, intervals: false, lost: 0 };
+    let mut last: Option<Report> = None;
+    for report in tbv_core::recording::read(file)? {
+        let report = match (report, &last) {
+            (Ok(report), _) => report,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(_)) => {
+                say!("{error}; what comes before is shown");
+                shown.code = ExitCode::from(exit::USAGE);
+                break;
+            }
+        };
+        shown.intervals |= report.interval.is_some();
+        shown.lost = report.loss.total;
+        if intervals && report.interval.is_some() && !still_read(out.write(&report))? {
+            return Ok(shown);
         }
         last = Some(report);
     }
-    match last {
-        Some(report) if !args.intervals => {
-            if report.interval.is_some() {
-                let file = args.file.display();
-                say!(
-                    "{file} has no result of the whole time, its writer was killed: this is the last interval"
-                );
-            }
+    let Some(report) = last else { return Ok(shown) };
+    if report.interval.is_none() {
+        still_read(out.write(&report))?;
+    } else {
+        say!("{} has no result of the whole time: its writer was killed", file.display());
+        if !intervals {
+            say!("this is its last interval");
             still_read(out.write(&report))?;
         }
-        _ => {}
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(shown)
 }
 
 /// `tbv-trace schema`.

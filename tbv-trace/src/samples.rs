@@ -66,8 +66,11 @@ impl Samples {
 
     /// Writes the rest.
     pub(crate) fn finish(mut self, names: &Names) -> Result<()> {
-        while self.busy {
+        loop {
             self.drain(names)?;
+            if !self.busy {
+                break;
+            }
         }
         self.to.flush().context("cannot write the samples")
     }

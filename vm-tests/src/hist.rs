@@ -88,13 +88,24 @@ impl Hist {
         anyhow::bail!("no {span} of {queue}")
     }
 
-    /// What must hold of every result: nothing was paired wrongly, nothing is missing.
+    /// What must hold of every queue pair: nothing was paired wrongly, nothing is missing.
     pub fn adds_up(&self) -> Result<()> {
-        let of = |field: &str| self.sum("queue_pairs", field, &[]);
-        let ends = of("completed")? + of("overflowed")? + of("forgotten")? + of("open")?;
-        ensure!(of("posted")? == ends, "{} posted, {ends} accounted for", of("posted")?);
-        let spans = self.sum("spans", "count", &[("span", "post_to_completion")])?;
-        ensure!(spans == of("completed")?, "{spans} spans of {} completions", of("completed")?);
+        for qp in self.rows("queue_pairs")? {
+            let of = |field: &str| number(qp, field);
+            let ends = of("completed")? + of("overflowed")? + of("forgotten")? + of("open")?;
+            ensure!(of("posted")? == ends, "{ends} accounted for: {qp}");
+            let own = |row: &&Value| {
+                row["span"] == "post_to_completion"
+                    && (&row["device"], &row["qpn"]) == (&qp["device"], &qp["qpn"])
+            };
+            let spans = self
+                .rows("spans")?
+                .iter()
+                .filter(own)
+                .map(|row| number(row, "count"))
+                .sum::<Result<u64>>()?;
+            ensure!(spans == of("completed")?, "{spans} spans: {qp}");
+        }
         Ok(())
     }
 }

@@ -404,7 +404,7 @@ fn with_the_default_ring_nothing_is_lost_at_full_speed() -> Result<()> {
     ensure!(stream.end["loss"]["total"] == 0, "{}", stream.end);
     let difference = calls::difference(("sent", &sent), ("streamed", &stream.counts()?));
     ensure!(difference.is_empty(), "{difference}");
-    ensure!(stream.calls.len() == 4 * 1000 * CASES.split(',').count(), "{} calls", stream.calls.len());
+    ensure!(stream.calls.len() >= 4 * 1000 * CASES.split(',').count(), "{} calls", stream.calls.len());
     Ok(())
 }
 

@@ -42,6 +42,7 @@ fn call(pid: u32, op: &str, count: u64) -> Call {
         errors: 0,
         errnos: BTreeMap::new(),
         latency_ns: None,
+        latency_sum_ns: None,
         latency_buckets: None,
     }
 }

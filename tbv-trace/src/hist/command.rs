@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use tbv_core::{Report, Spans, recording};
+use tbv_core::{Report, Spans};
 
 use super::{By, csv, hdr, heatmap::Heatmap, openmetrics, text};
 use crate::{
     cli::{HistArgs, HistFormat, Key},
+    exit,
     measure::{self, Lines, What},
     output::{self, Form, Output},
     verbose::Log,
@@ -18,7 +19,7 @@ pub(crate) fn hist(args: &HistArgs, log: &Log) -> Result<ExitCode> {
     if args.common.interval.is_some() && matches!(args.format, HistFormat::Json | HistFormat::Openmetrics) {
         bail!("-f json and -f openmetrics have no intervals: use -f jsonl, or `tbv-trace export`");
     }
-    if args.heatmap && args.common.interval.is_none() && args.from.is_none() {
+    if args.heatmap.is_some() && args.common.interval.is_none() && args.from.is_none() {
         bail!("a heat map has a line for every interval: -i SECS");
     }
     let form = Box::new(Histograms::new(args));
@@ -36,19 +37,13 @@ pub(crate) fn hist(args: &HistArgs, log: &Log) -> Result<ExitCode> {
         return measure::source(&args.source, what, log);
     };
     let intervals = form.takes_intervals();
-    let mut out = output::Reports::open(args.common.output.as_deref(), default, form)?;
-    let mut last = None;
-    for report in recording::read(file)? {
-        let report = report?;
-        if intervals && report.interval.is_some() && !output::still_read(out.write(&report))? {
-            return Ok(ExitCode::SUCCESS);
-        }
-        last = Some(report);
+    let out = output::Reports::open(args.common.output.as_deref(), default, form)?;
+    let shown = output::recorded(file, out, intervals)?;
+    if args.heatmap.is_some() && !shown.intervals {
+        bail!("{} has no intervals, and a heat map has a line for each", file.display());
     }
-    if let Some(report) = last.filter(|report| !intervals || report.interval.is_none()) {
-        output::still_read(out.write(&report))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let lost = args.common.how.strict && shown.lost > 0;
+    Ok(if lost { exit::after(true, shown.lost, None) } else { shown.code })
 }
 
 /// Reports as histograms.
@@ -75,7 +70,7 @@ impl Histograms {
         Histograms {
             by: By { process: by(Key::Process), qp: by(Key::Qp), opcode: by(Key::Opcode) },
             format: args.format,
-            heatmap: args.heatmap.then(|| Heatmap::new("post_to_completion")),
+            heatmap: args.heatmap.as_deref().map(Heatmap::new),
             unicode: is_utf8(),
             first: true,
         }

@@ -58,6 +58,7 @@ fn call(process: usize, op: &str, entry: &str, times: &Distribution) -> Call {
         count: times.count,
         errors: 0,
         errnos: Default::default(),
+        latency_sum_ns: Some(times.sum),
         latency_ns: times.summary(),
         latency_buckets: times.filled(),
     }

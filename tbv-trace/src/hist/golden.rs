@@ -19,7 +19,7 @@ fn hist_in_every_form() {
 #[test]
 fn hist_of_intervals() {
     let parts = fixture::intervals();
-    let mut map = Heatmap::default();
+    let mut map = Heatmap::new("post_to_completion");
     let lines: Vec<String> = parts.iter().map(|part| map.line(part).unwrap()).collect();
     same("hist-heatmap.txt", &lines.concat());
     let log = parts.iter().enumerate().map(|(i, part)| hdr::render(part, By::ALL, i == 0).unwrap());

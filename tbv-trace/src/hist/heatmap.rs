@@ -1,7 +1,7 @@
 //! A terminal heat map: a line for each interval, a character for each half power of two of latency.
 
 use anyhow::Result;
-use tbv_core::{Report, Span, latency::Distribution, messages::span_name};
+use tbv_core::{Report, latency::Distribution};
 
 use super::rows::{By, Rows, middle};
 use crate::text::{duration, printable};
@@ -25,12 +25,6 @@ const LEFT: usize = 12;
 pub(crate) struct Heatmap {
     what: String,
     lines: u64,
-}
-
-impl Default for Heatmap {
-    fn default() -> Self {
-        Self::new(span_name(Span::PostToCompletion))
-    }
 }
 
 impl Heatmap {
@@ -121,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_axis_comes_first_and_every_forty_lines() {
-        let mut map = Heatmap::default();
+        let mut map = Heatmap::new("post_to_completion");
         let report = fixture::report();
         let heads: Vec<usize> = (0..81).filter(|_| map.line(&report).unwrap().lines().count() == 3).collect();
         assert_eq!(heads, [0, 40, 80]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tbv_core::{
     Report, Span,
     latency::{Distribution, Latency},
@@ -42,7 +42,7 @@ pub(crate) struct Row {
     /// A span's name, or [`CALL`].
     pub(crate) what: String,
     pub(crate) labels: Labels,
-    /// How long it took. The sum of calls is their mean, which is rounded down, times their count.
+    /// How long it took. Of a report of an older version the sum of calls is their mean times their count.
     pub(crate) times: Distribution,
 }
 
@@ -64,6 +64,9 @@ impl Rows {
             anyhow::Ok(())
         };
         for span in &report.spans {
+            let name = &span.span;
+            let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            ensure!(plain && !name.is_empty() && !name.starts_with(CALL), "{name:?} is no kind of span");
             let labels = Labels {
                 device: span.device.clone(),
                 process: by.process.then(|| (span.pid, span.comm.clone())),
@@ -85,7 +88,8 @@ impl Rows {
             let count = latency.map_or(0, |_| call.count);
             let mut timed = times(count, 0, latency, call.latency_buckets.as_deref())?;
             let mean = latency.map_or(0, |latency| latency.mean);
-            timed.sum = mean.checked_mul(timed.count).context("the report's times add up to too much")?;
+            let sum = call.latency_sum_ns.or_else(|| mean.checked_mul(timed.count));
+            timed.sum = sum.context("the report's times add up to too much")?;
             add(CALL, labels, timed)?;
         }
         Ok(Rows(rows.into_iter().map(|((_, what, labels), times)| Row { what, labels, times }).collect()))
@@ -188,7 +192,15 @@ mod tests {
         assert!(broken(vec![(1, 2, u64::MAX)]).contains("more than there can be"));
         let mut report = fixture::report();
         report.calls[0].latency_ns.as_mut().unwrap().mean = u64::MAX / 2;
+        report.calls[0].latency_sum_ns = None;
         assert!(Rows::of(&report, By::ALL).is_err());
+        report.calls[0].latency_sum_ns = Some(u64::MAX);
+        assert!(Rows::of(&report, By::ALL).is_err());
+        let mut report = fixture::report();
+        for name in ["", "x\ntbv_posted_total 5", "call_duration", "call"] {
+            report.spans[0].span = name.to_owned();
+            assert!(Rows::of(&report, By::ALL).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -40,8 +40,10 @@ pub(crate) use fixture::fixture;
 const BUSY: Duration = Duration::from_millis(1);
 /// The longest time between two looks.
 const IDLE: Duration = Duration::from_millis(20);
-/// How often it is looked whether the hook is still on, and what spans will not end.
+/// How often it is looked whether the hook is still on.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often begins of spans are forgotten whose end will not come.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// `tbv-trace timeline`.
 pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
@@ -105,7 +107,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn until(mut self, mut ending: Ending) -> Result<ExitCode> {
-        let (mut pause, mut looked) = (BUSY, Instant::now());
+        let (mut pause, mut looked, mut tidied) = (BUSY, Instant::now(), Instant::now());
         let mut ended: Option<Option<ExitStatus>> = None;
         loop {
             tokio::select! {
@@ -123,8 +125,11 @@ impl Run<'_> {
             self.write();
             if looked.elapsed() > LOOK_EVERY {
                 self.source.tracer.hook_was_off();
-                self.source.tracer.tidy()?;
                 looked = Instant::now();
+            }
+            if tidied.elapsed() > TIDY_EVERY {
+                self.source.tracer.tidy()?;
+                tidied = Instant::now();
             }
             self.log.flush();
             // A command runs on to its own end.
