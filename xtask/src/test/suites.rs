@@ -65,7 +65,11 @@ pub(super) const HOST: &[Suite] = &[
     check("rustfmt", "the code has the house's form", "cargo fmt --all --check"),
     Suite {
         counts_tests: true,
-        ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
+        ..check(
+            "host",
+            "tests that need no kernel of their own",
+            "cargo test --quiet --workspace --no-fail-fast",
+        )
     },
     check(
         "wire-fuzz",
