@@ -90,10 +90,12 @@ impl Hist {
 
     /// What must hold of every queue pair: nothing was paired wrongly, nothing is missing.
     pub fn adds_up(&self) -> Result<()> {
+        let mut without = 0;
         for qp in self.rows("queue_pairs")? {
             let of = |field: &str| number(qp, field);
             let ends = of("completed")? + of("overflowed")? + of("forgotten")? + of("open")?;
-            ensure!(of("posted")? == ends, "{ends} accounted for: {qp}");
+            without +=
+                of("posted")?.checked_sub(ends).with_context(|| format!("{ends} accounted for: {qp}"))?;
             let own = |row: &&Value| {
                 row["span"] == "post_to_completion"
                     && (&row["device"], &row["qpn"]) == (&qp["device"], &qp["qpn"])
@@ -106,6 +108,9 @@ impl Hist {
                 .sum::<Result<u64>>()?;
             ensure!(spans == of("completed")?, "{spans} spans: {qp}");
         }
+        // A request that the kernel had no room to remember is said to be lost.
+        let lost = number(&self.0["loss"], "requests_full")?;
+        ensure!(without == lost, "{without} not accounted for, {lost} lost");
         Ok(())
     }
 }
