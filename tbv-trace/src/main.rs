@@ -26,6 +26,7 @@ mod hist;
 mod measure;
 mod output;
 mod samples;
+mod source;
 mod stream_line;
 mod table;
 mod text;

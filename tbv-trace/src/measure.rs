@@ -5,8 +5,6 @@
 //! and its exit status.
 
 use std::{
-    ffi::OsString,
-    io::{IsTerminal as _, stderr},
     path::Path,
     process::{ExitCode, ExitStatus},
     time::Duration,
@@ -14,18 +12,17 @@ use std::{
 
 use anyhow::{Result, bail};
 use tbv_core::{
-    Filter, Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval,
-    snapshot::Snapshot,
+    Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval, snapshot::Snapshot,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    cli::{AttachArgs, CommonArgs, Format, MeasureArgs, RecordArgs, RunArgs, SourceArgs, WhoArgs},
-    command,
-    ending::{self, Ending, Second, Signals},
+    cli::{AttachArgs, CommonArgs, Format, MeasureArgs, RecordArgs, RunArgs},
+    ending::{self, Ending},
     exit,
     output::{self, Form, Output, Shown},
     samples::Samples,
+    source::Source,
     verbose::Log,
 };
 
@@ -43,21 +40,17 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let show = &args.measure.show;
     let default = if show.format == Format::Text { Output::Stderr } else { Output::Stdout };
     let what = What { form: form_of(&args.measure)?, default, ..What::new(&args.measure.common) };
-    let command = Started { words: &args.command, wait: args.wait, as_root: args.as_root };
-    command.measure(what, log)
+    measure(args.into(), what, log)
 }
 
 /// `tbv-trace attach`.
 pub(crate) fn attach(args: &AttachArgs, log: &Log) -> Result<ExitCode> {
     let what = What { form: form_of(&args.measure)?, ..What::new(&args.measure.common) };
-    attached(&args.who, args.duration, what, log)
+    measure(args.into(), what, log)
 }
 
 /// `tbv-trace record`.
 pub(crate) fn record(args: &RecordArgs, log: &Log) -> Result<ExitCode> {
-    if args.common.output.is_none() {
-        bail!("a recording needs a file: -o FILE");
-    }
     let interval = args.common.interval.unwrap_or(RECORDED_EVERY);
     let what = What {
         form: Box::new(Lines),
@@ -65,21 +58,19 @@ pub(crate) fn record(args: &RecordArgs, log: &Log) -> Result<ExitCode> {
         spans: Spans::Counted,
         ..What::new(&args.common)
     };
-    source(&args.source, what, log)
+    measure((&args.source).try_into()?, what, log)
 }
 
-/// Measures what `hist` and `record` are told to.
-pub(crate) fn source(args: &SourceArgs, what: What<'_>, log: &Log) -> Result<ExitCode> {
-    match &args.who {
-        Some(who) => attached(who, args.duration, what, log),
-        None if args.command.is_empty() => {
-            bail!("what is to be measured? A command after --, or -p, --comm, --cgroup, --dev or -a")
+/// Measures until the source says that it is over.
+pub(crate) fn measure(source: Source<'_>, what: What<'_>, log: &Log) -> Result<ExitCode> {
+    ending::block_on(async {
+        let signals = source.signals()?;
+        let measured = Measured::start(what, source, log)?;
+        match source.begin(signals, measured.tracer.hook())? {
+            Ok(ending) => measured.until(ending, source.command(), source.waits()).await,
+            Err(code) => Ok(code),
         }
-        None => {
-            let command = Started { words: &args.command, wait: args.wait, as_root: args.as_root };
-            command.measure(what, log)
-        }
-    }
+    })
 }
 
 fn form_of(args: &MeasureArgs) -> Result<Box<dyn Form>> {
@@ -96,45 +87,6 @@ impl Form for Lines {
     fn render(&mut self, report: &Report) -> Result<Vec<u8>> {
         Ok((serde_json::to_string(report)? + "\n").into_bytes())
     }
-}
-
-/// A command to be run and measured.
-struct Started<'a> {
-    words: &'a [OsString],
-    wait: bool,
-    as_root: bool,
-}
-
-impl Started<'_> {
-    fn measure(&self, what: What<'_>, log: &Log) -> Result<ExitCode> {
-        let filter = Filter { descendants: true, ..Filter::default() };
-        ending::block_on(async {
-            let mut signals = Signals::catch(Second::Passed)?;
-            let measured = Measured::start(what, filter, Vec::new(), log)?;
-            if let Some(signal) = signals.asked_to_end() {
-                say!("ended by signal {signal} while attaching; the command was not started");
-                return Ok(ExitCode::from(u8::try_from(exit::SIGNALLED + signal).unwrap_or(u8::MAX)));
-            }
-            let child = match command::start(self.words, self.as_root)? {
-                Ok(child) => child,
-                Err(code) => return Ok(ExitCode::from(code)),
-            };
-            let words = self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            measured.until(Ending::of_command(child, signals), words, self.wait).await
-        })
-    }
-}
-
-fn attached(who: &WhoArgs, duration: Option<Duration>, what: What<'_>, log: &Log) -> Result<ExitCode> {
-    ending::block_on(async {
-        let signals = Signals::catch(Second::Ends)?;
-        let measured = Measured::start(what, who.filter(), who.words(), log)?;
-        let ending = Ending::of_processes(&who.pid, duration, signals)?;
-        if stderr().is_terminal() && duration.is_none() {
-            say!("tracing by {}; Ctrl-C ends it and prints the result", measured.tracer.hook());
-        }
-        measured.until(ending, Vec::new(), false).await
-    })
 }
 
 /// What is measured, and where it goes.
@@ -184,9 +136,13 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn start(what: What<'a>, filter: Filter, filters: Vec<String>, log: &'a Log) -> Result<Self> {
+    fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
         let names = Names::now();
+        let filter = source.filter();
         let devices = filter.devices.clone();
+        if what.samples.is_some() && what.samples == what.common.output.as_deref() {
+            bail!("-o and --samples name the same file");
+        }
         let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
         let options = Options {
             hook: what.common.how.hook,
@@ -204,7 +160,7 @@ impl<'a> Measured<'a> {
         Ok(Measured {
             interval: what.interval,
             strict: what.common.how.strict,
-            filters,
+            filters: source.filters(),
             devices,
             tracer,
             names,

@@ -56,7 +56,7 @@ pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result
     if report.interval.is_none() {
         still_read(out.write(&report))?;
     } else {
-        say!("{} has no result of the whole time: its writer was killed", file.display());
+        say!("{} has no result of the whole time: its writer was killed, or still writes", file.display());
         if !intervals {
             say!("this is its last interval");
             still_read(out.write(&report))?;

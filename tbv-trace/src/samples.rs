@@ -5,9 +5,9 @@ use std::{io::Write, time::Duration};
 use anyhow::{Context as _, Result};
 use tbv_core::{
     Moment, MomentKind, NO_OPCODE, Names, Span, Tracer,
+    events::Moments,
     messages::{opcode_name, queue_name, span_name},
     report::driver_device,
-    spans::Moments,
 };
 
 use crate::output::Target;

@@ -12,6 +12,9 @@ use tbv_core::{
 
 use crate::{diff::Difference, stream_line::Line};
 
+/// What is to be known of the numbers of an interval.
+const OF_INTERVALS: &str = "interval its tables are read one after another, so they may be apart by what came meanwhile; produced and\n         \
+                            consumed count a queue's whole life\n";
 /// Stands for a number that there is not.
 const ABSENT: &str = "n/a";
 
@@ -248,7 +251,13 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
     }
     let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
     writeln!(out, "\nlatency  inside the call; {exact} ±{:.1} %", RELATIVE_ERROR * 100.0)?;
+    out.push_str(of_interval(report));
     writeln!(out, "{}", losses(&report.loss))
+}
+
+/// The note of a report that is of an interval.
+pub(crate) fn of_interval(report: &Report) -> &'static str {
+    if report.interval.is_some() { OF_INTERVALS } else { "" }
 }
 
 /// What was lost, each way by its name.

@@ -129,7 +129,7 @@ fn one_json_document_cannot_hold_intervals() {
 #[test]
 fn a_timeline_needs_someone_to_trace_and_a_file_that_can_be_written() {
     for (words, message) in [
-        (&["-o", "x.pftrace"][..], "nobody to trace"),
+        (&["-o", "x.pftrace"][..], "what is to be measured?"),
         (&["-a", "-o", "/no/such/dir/x"], "cannot write /no/such/dir/x"),
         (&["-o", "/no/such/dir/x", "--", "true"], "cannot write /no/such/dir/x"),
     ] {

@@ -86,7 +86,7 @@ fn ctrl_c_prints_the_report() -> Result<()> {
     let output = running.finish(LIMIT)?;
     ensure!(output.code() == 130, "exit {}: {}", output.code(), output.stderr);
     let report = Report::read(&path)?;
-    ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") > 0, "{:?}", report.calls);
+    ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") > 100, "{:?}", report.calls);
     Ok(())
 }
 

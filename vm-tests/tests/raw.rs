@@ -56,6 +56,7 @@ fn four_processes_flat_out_for_ten_seconds_are_counted_exactly() -> Result<()> {
     let cases = "query-port,write-unknown,terminal-ioctl,unknown-method,write";
     let report = exact(&[], &["--procs", "4", "--seconds", "10", "--cases", cases])?;
     ensure!(calls::pids(&report.calls).len() == 4, "{:?}", report.calls);
+    ensure!(calls::total(&report.calls) > 20_000, "only {} calls", calls::total(&report.calls));
     Ok(())
 }
 

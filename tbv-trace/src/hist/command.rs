@@ -34,7 +34,7 @@ pub(crate) fn hist(args: &HistArgs, log: &Log) -> Result<ExitCode> {
             samples: args.samples.as_deref(),
             ..What::new(&args.common)
         };
-        return measure::source(&args.source, what, log);
+        return measure::measure((&args.source).try_into()?, what, log);
     };
     let intervals = form.takes_intervals();
     let out = output::Reports::open(args.common.output.as_deref(), default, form)?;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use tbv_core::Report;
 
 use super::rows::{By, Row, Rows};
+use crate::table::when;
 
 /// Names of the columns. Times are in nanoseconds. `kind` is a span's name or `call`, or `loss` for a row whose `opcode`
 /// names a way to lose something and whose `count` says how much was.
@@ -30,14 +31,6 @@ pub(crate) fn render(report: &Report, by: By, first: bool) -> Result<Vec<u8>> {
         csv.write_record(row)?;
     }
     csv.into_inner().map_err(|error| anyhow::anyhow!("writing CSV: {error}"))
-}
-
-/// Number of the interval (`total` for the whole time), its begin and end.
-fn when(report: &Report) -> [String; 3] {
-    match &report.interval {
-        Some(part) => [part.number.to_string(), part.start_ns.to_string(), part.end_ns.to_string()],
-        None => ["total".to_owned(), "0".to_owned(), report.duration_ns.to_string()],
-    }
 }
 
 fn line(row: &Row, when: &[String; 3]) -> [String; 17] {

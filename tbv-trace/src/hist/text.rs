@@ -9,7 +9,7 @@ use super::{
     queues,
     rows::{By, CALL, Row, Rows, octaves},
 };
-use crate::text::{duration, header, losses, printable};
+use crate::text::{duration, header, losses, of_interval, printable};
 
 /// Characters of the longest bar.
 const WIDTH: u64 = 40;
@@ -20,6 +20,11 @@ pub(crate) fn render(report: &Report, by: By, unicode: bool) -> anyhow::Result<S
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = header(&mut out, report);
+    if report.interval.is_none() && report.environment.driver_trace_abi.is_none() {
+        out.push_str(
+            "messages are not timed: thunderbolt_ibverbs is not loaded, or not of this tbv-trace's kind\n\n",
+        );
+    }
     for row in &rows.0 {
         out.push_str(&distribution(row, unicode));
         out.push('\n');
@@ -30,6 +35,7 @@ pub(crate) fn render(report: &Report, by: By, unicode: bool) -> anyhow::Result<S
     let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
     out.push_str(&format!("latency  {exact} ±{:.1} %\n", RELATIVE_ERROR * 100.0));
     out.push_str(&queues::text(report));
+    out.push_str(of_interval(report));
     out.push_str(&format!("{}\n", losses(&report.loss)));
     Ok(out)
 }

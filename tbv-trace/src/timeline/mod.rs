@@ -8,28 +8,28 @@ mod fixture;
 mod names;
 mod packet;
 mod requests;
-mod source;
+mod rings;
 #[cfg(test)]
 mod tests;
 mod track;
 
 use std::{
-    io::{BufWriter, IsTerminal as _, Write, stderr},
+    io::{BufWriter, Write},
     process::{ExitCode, ExitStatus},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use prost::Message as _;
-use tbv_core::{Filter, Options, Spans, StreamOptions, Tracer, loss::Losses};
+use tbv_core::{Options, Spans, StreamOptions, Tracer, loss::Losses};
 
 use crate::{
     cli::TimelineArgs,
-    command,
-    ending::{self, Ending, Second, Signals},
+    ending::{self, Ending},
     exit,
     output::{self, Target},
-    timeline::{packet::Trace, source::Source},
+    source::Source,
+    timeline::{packet::Trace, rings::Rings},
     verbose::Log,
 };
 
@@ -47,17 +47,12 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// `tbv-trace timeline`.
 pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
-    let attached = args.command.is_empty();
-    if attached && args.who.words().is_empty() && !args.who.all {
-        bail!(
-            "nobody to trace: name someone (-p, --comm, --cgroup, --dev or -a), or give a command after --"
-        );
-    }
+    let what = Source::try_from(&args.source)?;
     ending::block_on(async {
-        let mut signals = Signals::catch(if attached { Second::Ends } else { Second::Passed })?;
+        let signals = what.signals()?;
         let to = Target::open(Some(&args.output))?;
-        let filter =
-            if attached { args.who.filter() } else { Filter { descendants: true, ..Filter::default() } };
+        let filter = what.filter();
+        let devices = filter.devices.clone();
         let options = Options {
             hook: args.how.hook,
             filter,
@@ -69,36 +64,23 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
         };
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        if log.wanted() && !tracer.has_spans() {
-            say!("no queue pairs in this timeline: thunderbolt_ibverbs is not loaded");
-        }
-        let source = Source::new(tracer)?;
-        let ending = if attached {
-            if stderr().is_terminal() && args.duration.is_none() {
-                say!("tracing by {}; Ctrl-C ends it", source.tracer.hook());
-            }
-            Ending::of_processes(&args.who.pid, args.duration, signals)?
-        } else {
-            if let Some(signal) = signals.asked_to_end() {
-                say!("ended by signal {signal} while attaching; the command was not started");
-                return Ok(ExitCode::from(u8::try_from(exit::SIGNALLED + signal).unwrap_or(u8::MAX)));
-            }
-            match command::start(&args.command, args.as_root)? {
-                Ok(child) => Ending::of_command(child, signals),
-                Err(code) => return Ok(ExitCode::from(code)),
-            }
+        let rings = Rings::new(tracer, devices)?;
+        let ending = match what.begin(signals, rings.tracer.hook())? {
+            Ok(ending) => ending,
+            Err(code) => return Ok(code),
         };
         // A file that cannot be made empty is as bad as one that gets full: a command runs to its end.
         let to = to.begin().map(BufWriter::new);
         let (to, failed) = to.map_or_else(|error| (None, Some(error)), |to| (Some(to), None));
-        Run { args, source, to, failed, log }.until(ending).await
+        Run { args, what, rings, to, failed, log }.until(ending).await
     })
 }
 
 /// A timeline that is being written.
 struct Run<'a> {
     args: &'a TimelineArgs,
-    source: Source,
+    what: Source<'a>,
+    rings: Rings,
     /// Where to, as long as that works.
     to: Option<BufWriter<Box<dyn Write>>>,
     failed: Option<anyhow::Error>,
@@ -117,27 +99,27 @@ impl Run<'_> {
             if ended.is_some() && (!self.waits()? || ending.asked_to_end()) {
                 break;
             }
-            pause = match self.source.drain()? {
-                _ if self.source.is_behind() => Duration::ZERO,
+            pause = match self.rings.drain()? {
+                _ if self.rings.is_behind() => Duration::ZERO,
                 0 => (pause * 2).min(IDLE),
                 _ => BUSY,
             };
             self.write();
             if looked.elapsed() > LOOK_EVERY {
-                self.source.tracer.hook_was_off();
+                self.rings.tracer.hook_was_off();
                 looked = Instant::now();
             }
             if tidied.elapsed() > TIDY_EVERY {
-                self.source.tracer.tidy()?;
+                self.rings.tracer.tidy()?;
                 tidied = Instant::now();
             }
             self.log.flush();
             // A command runs on to its own end.
-            if self.failed.is_some() && self.args.command.is_empty() {
+            if self.failed.is_some() && matches!(self.what, Source::Attached { .. }) {
                 break;
             }
         }
-        let losses = self.source.stop()?;
+        let losses = self.rings.stop()?;
         self.write();
         self.log.flush();
         if let (Some(to), None) = (&mut self.to, &self.failed) {
@@ -148,12 +130,12 @@ impl Run<'_> {
 
     /// Whether processes that the command left running are waited for.
     fn waits(&self) -> Result<bool> {
-        Ok(self.args.wait && self.source.tracer.running()? > 0)
+        Ok(self.what.waits() && self.rings.tracer.running()? > 0)
     }
 
     /// Writes what came.
     fn write(&mut self) {
-        let trace = Trace { packet: self.source.timeline.take() };
+        let trace = Trace { packet: self.rings.timeline.take() };
         if let (Some(to), None) = (&mut self.to, &self.failed) {
             self.failed = to.write_all(&trace.encode_to_vec()).err().map(Into::into);
         }

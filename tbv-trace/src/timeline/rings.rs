@@ -5,10 +5,9 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Result;
 use tbv_core::{
     Event, Moment, Names, Tracer,
-    events::Events,
+    events::{Events, Moments},
     loss::Losses,
     report::{self, UNKNOWN_DEVICE, driver_device},
-    spans::Moments,
 };
 
 use crate::{events::realtime_of, timeline::convert::Timeline};
@@ -16,7 +15,7 @@ use crate::{events::realtime_of, timeline::convert::Timeline};
 /// Most of each ring that is read before anything else is looked after.
 const AT_ONCE: usize = 4096;
 
-pub(crate) struct Source {
+pub(crate) struct Rings {
     pub(crate) tracer: Tracer,
     pub(crate) timeline: Timeline,
     events: Events,
@@ -31,6 +30,8 @@ pub(crate) struct Source {
     processes: HashMap<u32, u32>,
     /// Devices that were looked for in vain, by `dev_t`.
     unknown: HashSet<u32>,
+    /// Devices whose messages are shown, which the kernel side cannot filter by; all if there are none.
+    only: Vec<String>,
     /// Names of devices, by the driver's index.
     devices: HashMap<u32, String>,
     /// What did not fit the rings so far, and when that was last asked.
@@ -38,11 +39,12 @@ pub(crate) struct Source {
     asked: u64,
 }
 
-impl Source {
-    pub(crate) fn new(mut tracer: Tracer) -> Result<Self> {
+impl Rings {
+    pub(crate) fn new(mut tracer: Tracer, only: Vec<String>) -> Result<Self> {
         let (events, moments, begin) = (tracer.events()?, tracer.moments()?, tracer.started_ns());
-        Ok(Source {
+        Ok(Rings {
             tracer,
+            only,
             timeline: Timeline::new(begin, realtime_of(begin)),
             events,
             moments,
@@ -129,7 +131,9 @@ impl Source {
             names.learn();
             driver_device(moment.device, &names.devices)
         });
-        self.timeline.moment(moment, device);
+        if self.only.is_empty() || self.only.contains(device) {
+            self.timeline.moment(moment, device);
+        }
     }
 
     /// Says what the rings had no room for since the last time.
