@@ -138,13 +138,11 @@ impl Mixed<'_> {
 
     /// Takes so many completions, which all must have this status.
     fn wait(&mut self, mut count: usize, status: u32) -> Result<(), Error> {
-        let patience = Patience::new();
+        let mut patience = Patience::new();
         while count > 0 {
             let mut got = self.queues[0].poll(16)?;
             got.extend(self.queues[1].poll(16)?);
-            if got.is_empty() {
-                patience.rest("a completion")?;
-            }
+            patience.after(!got.is_empty(), "a completion")?;
             for completion in got {
                 must(completion.status == status, || {
                     format!("status {}, not {status}, of request {}", completion.status, completion.wr_id)

@@ -30,12 +30,12 @@ impl Single {
 
     /// Takes the next completion of one of the two queues.
     fn next(&self, end: usize) -> Result<(), Error> {
-        let patience = Patience::new();
+        let mut patience = Patience::new();
         loop {
             if let Some(completion) = self.queues[end].poll(1)?.pop() {
                 return must(completion.status == 0, || format!("status {}", completion.status));
             }
-            patience.rest("a completion")?;
+            patience.after(false, "a completion")?;
         }
     }
 }
@@ -69,7 +69,7 @@ pub fn one_way(ports: &Ports, count: u64, bytes: usize) -> Result<String, Error>
     let single = Single::new(ports, Connection::default())?;
     let depth = u64::from(DEPTH);
     let (mut sent, mut done, mut received) = (0, 0, 0);
-    let patience = Patience::new();
+    let mut patience = Patience::new();
     for id in 0..depth.min(count) {
         single.pair.post_receive(id)?;
     }
@@ -80,9 +80,7 @@ pub fn one_way(ports: &Ports, count: u64, bytes: usize) -> Result<String, Error>
         }
         let sends = single.queues[0].poll(16)?;
         let receives = single.queues[1].poll(16)?;
-        if sends.is_empty() && receives.is_empty() {
-            patience.rest("a completion")?;
-        }
+        patience.after(!sends.is_empty() || !receives.is_empty(), "a completion")?;
         for completion in sends.iter().chain(&receives) {
             must(completion.status == 0, || format!("status {}", completion.status))?;
         }
