@@ -9,24 +9,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use vm_tests::report::Report;
-use vm_tests::{calls, command, strace, usb4};
+use vm_tests::{calls, command, perftest, strace, usb4};
 
 const ITERATIONS: u64 = 200;
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// Both sides of ib_send_lat.
+fn workload(iterations: u64) -> String {
+    perftest::over_cable("ib_send_lat", &format!("-F -n {iterations}"))
+}
 
 /// Runs both sides of ib_send_lat under strace under tbv-trace, with completions polled in one way.
 fn traced(way: &str) -> Result<(Report, strace::Trace)> {
     usb4::set_up()?;
     let (json, trace) = ("/tmp/completions.json", "/tmp/completions.strace");
-    let [server, client] = usb4::DEVICES;
-    let script = format!(
-        "export USB4_RDMA_CQ={way}
-        ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
-        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
-            kill -0 $server || exit 2; sleep 0.1
-        done
-        ib_send_lat -F -d {client} -n {ITERATIONS} 127.0.0.1 >/dev/null || exit 4; wait $server"
-    );
+    let script = format!("export USB4_RDMA_CQ={way}\n{}", workload(ITERATIONS));
     let words = [
         &["tbv-trace", "run", "--strict", "-f", "json", "-o", json, "--"],
         strace::COMMAND,
@@ -170,9 +167,8 @@ fn a_device_is_named_as_sysfs_names_it_now() -> Result<()> {
     let json = "/tmp/renamed.json";
     let [old, new] = [usb4::DEVICES[1], "rdma_renamed"];
     command::must(&["rdma", "dev", "set", old, "name", new])?;
-    let script = format!(
-        "ibv_rc_pingpong -d {new} -n 10 >/dev/null & sleep 1; ibv_rc_pingpong -d {new} -n 10 127.0.0.1 >/dev/null; wait"
-    );
+    let pingpong = format!("ibv_rc_pingpong -d {new} -n 10");
+    let script = perftest::both_sides(&pingpong, &format!("{pingpong} 127.0.0.1"));
     let done = usb4::run(&["tbv-trace", "run", "-f", "json", "-o", json, "--", "sh", "-c", &script], LIMIT);
     command::must(&["rdma", "dev", "set", new, "name", old])?;
     done?.success()?;
