@@ -109,6 +109,33 @@ fn ib_send_lat_polls_only_by_system_call_if_it_is_told_to() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_device_that_is_renamed_still_counts_by_the_name_that_it_had() -> Result<()> {
+    usb4::set_up()?;
+    let json = "/tmp/renamed-meanwhile.json";
+    let [device, peer] = usb4::DEVICES;
+    let load = usb4::start(&["cq-verify", "load", "-d", device, "-p", peer])?;
+    command::wait_until("traffic", LIMIT, || Ok(load.stdout()?.contains("running")))?;
+    let attach = ["tbv-trace", "-v", "attach", "--dev", device, "-f", "json", "-o", json];
+    let attached = usb4::start(&attach)?;
+    command::wait_until("attaching", LIMIT, || Ok(attached.stderr()?.contains("attached by")))?;
+    command::must(&["rdma", "dev", "set", device, "name", "rdma_renamed"])?;
+    attached.signal(libc::SIGINT)?;
+    let done = attached.finish(LIMIT);
+    command::must(&["rdma", "dev", "set", "rdma_renamed", "name", device])?;
+    done?.success()?;
+    load.signal_group(libc::SIGKILL)?;
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(json)?)?;
+    for what in ["work_requests", "completions"] {
+        let rows = report[what].as_array().context("no rows")?;
+        ensure!(
+            !rows.is_empty() && rows.iter().all(|row| row["device"] == "rdma_renamed"),
+            "{what}: {rows:?}"
+        );
+    }
+    Ok(())
+}
+
 /// Tracing ends before the program does: what it posts afterwards must not count.
 #[test]
 fn for_a_time_there_are_as_many_work_requests_as_calls_that_post_them() -> Result<()> {
