@@ -152,9 +152,9 @@ impl<'a> Measured<'a> {
             log: log.wanted(),
             ..Options::default()
         };
+        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
         let samples = samples.map(|file| Samples::begin(file, &mut tracer, &devices)).transpose()?;
         let begin = Instant::now();
         Ok(Measured {
@@ -181,10 +181,13 @@ impl<'a> Measured<'a> {
         let every = self.interval.unwrap_or(FOREVER).min(FOREVER);
         let mut ticks = interval_at(self.begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        // An end that falls on a tick ends the last interval, and no empty one follows.
+        ending.count_from(self.begin);
         let (mut failed, mut read) = (None, true);
         let status = loop {
             tokio::select! {
                 biased;
+                ended = ending.end() => break ended?,
                 _ = ticks.tick(), if read => match self.tick(&command) {
                     Ok(true) => {}
                     // Nobody reads any more, or nothing can be written. A command runs on to its own end.
@@ -195,7 +198,6 @@ impl<'a> Measured<'a> {
                         }
                     }
                 },
-                ended = ending.end() => break ended?,
                 () = tokio::time::sleep(self.pause()) => self.look()?,
             }
         };
