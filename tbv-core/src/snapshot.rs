@@ -54,6 +54,8 @@ pub struct Snapshot {
     pub qps: BTreeMap<QpKey, QueuePairTotals>,
     /// What was lost.
     pub losses: Losses,
+    /// Calls that ran when counting began and have returned.
+    pub ran_at_begin: u64,
 }
 
 impl Snapshot {
@@ -112,6 +114,7 @@ impl Snapshot {
             cqs: cqs.collect(),
             work: work.filter(|(_, work)| work.posted > 0).collect(),
             losses: self.losses.since(&earlier.losses),
+            ran_at_begin: self.ran_at_begin.saturating_sub(earlier.ran_at_begin),
         }
     }
 }
@@ -177,7 +180,8 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         }
         qps = left.totals(ebpf)?;
     }
-    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses })
+    let ran_at_begin = loss(ebpf, Loss::RanAtBegin)?;
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses, ran_at_begin })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
