@@ -62,6 +62,9 @@ pub struct Report {
     pub queue_pairs: Vec<QueuePair>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
+    /// Calls that ran when counting began and have returned: they are in no count, and no loss.
+    #[serde(default)]
+    pub ran_at_begin: u64,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
     pub exit_status: Option<i32>,
 }
@@ -250,6 +253,7 @@ impl Report {
                 .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
                 .collect(),
             loss: snapshot.losses.clone(),
+            ran_at_begin: snapshot.ran_at_begin,
             exit_status: None,
         }
     }

@@ -3,6 +3,8 @@
 use anyhow::Result;
 use tbv_core::{Report, report::Call};
 
+use crate::text::printable;
+
 /// Names of the columns. Times are in nanoseconds; `kind` is `call`, or `loss` for a row whose `op`
 /// names a way to lose calls and whose `count` says how many were.
 const COLUMNS: [&str; 20] = [
@@ -18,7 +20,7 @@ pub(crate) fn render(report: &Report, first: bool) -> Result<Vec<u8>> {
     }
     let when = when(report);
     for call in &report.calls {
-        csv.write_record(row(call, &when))?;
+        csv.write_record(row(call, &when).iter().map(|cell| printable(cell)))?;
     }
     for (name, count) in report.loss.parts() {
         let mut row: [String; 20] = Default::default();
