@@ -44,9 +44,11 @@ pub enum Loss {
     SpansFull = 17,
     /// A span that seemed to end before it began.
     BackwardSpan = 18,
+    /// A probe of the provider's whose arguments could not be read, or cannot be true.
+    ProbesUnreadable = 19,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 19;
+    pub const COUNT: u32 = 20;
 }

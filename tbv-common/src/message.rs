@@ -78,7 +78,8 @@ pub struct Request {
     pub opcode: u32,
 }
 
-/// A completion, by its number in its queue: the queue's `produced` before it.
+/// A completion, by its number in its queue: the queue's `produced` before it, or its number in the ring while
+/// [`crate::PROBED`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CompletionKey {

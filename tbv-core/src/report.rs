@@ -66,6 +66,9 @@ pub struct Report {
     /// One element per queue pair of our own driver; empty if spans were not measured.
     #[serde(default)]
     pub queue_pairs: Vec<QueuePair>,
+    /// Why completion queues are polled by system call; empty if none is, or the provider's probes were not attached.
+    #[serde(default)]
+    pub fall_backs: Vec<FallBacks>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
@@ -163,8 +166,9 @@ pub struct Completions {
     /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
     #[serde(default)]
     pub purged: u64,
-    /// Completions taken out by a system call of which is not known when they were put in: before tracing began, or
-    /// the queue was rearranged when one of its queue pairs went. Absent if spans were not measured.
+    /// Completions that were seen taken out, by a system call or as the provider's probes tell, and of which is not
+    /// known when they were put in: before tracing began, or the queue was rearranged when one of its queue pairs went,
+    /// or one poll took more than are followed. Absent if spans were not measured.
     #[serde(default)]
     pub untimed: Option<u64>,
     /// Completions that report an error, while traced.
@@ -176,6 +180,35 @@ pub struct Completions {
     /// Completions in it right after one was put in, on average; absent if none was, while traced.
     #[serde(default)]
     pub occupancy_mean: Option<f64>,
+    /// Polls in user space that took completions, while traced. This and what follows is from the provider's probes:
+    /// absent if they were not attached, or the queue was not published.
+    #[serde(default)]
+    pub polls_hit: Option<u64>,
+    /// Polls in user space that found nothing.
+    #[serde(default)]
+    pub polls_empty: Option<u64>,
+    /// Polls in user space that told of lost completions.
+    #[serde(default)]
+    pub polls_overflow: Option<u64>,
+    /// Completions that `polls_hit` took. Once the queue is destroyed it is `consumed_in_user_space`, unless the queue was
+    /// created before tracing began or is polled by a provider that was not attached to.
+    #[serde(default)]
+    pub polled: Option<u64>,
+}
+
+/// Queues of one process that are polled by system call, though it wanted to poll them in user space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FallBacks {
+    /// The process.
+    pub pid: u32,
+    /// Its name; empty if it made no call while traced.
+    pub comm: String,
+    /// `not_offered`: the kernel module does not offer queues. `forks_unseen`: a forked child could not be told from the
+    /// process. `bad_offer`, `not_mapped`, `bad_ring`: what it offers does not add up, cannot be mapped, or is something
+    /// else. `device_gone`: what was polled in user space until its device went. Or a number that came later.
+    pub reason: String,
+    /// Queues.
+    pub queues: u64,
 }
 
 /// Work requests of one kind.
@@ -214,7 +247,7 @@ impl Report {
             completions: snapshot
                 .cqs
                 .iter()
-                .map(|(key, cq)| completions(*key, cq, devices, !snapshot.qps.is_empty()))
+                .map(|(key, cq)| completions(*key, cq, devices, snapshot))
                 .collect(),
             work_requests: snapshot
                 .work
@@ -230,6 +263,11 @@ impl Report {
                 .qps
                 .iter()
                 .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
+                .collect(),
+            fall_backs: snapshot
+                .fall_backs
+                .iter()
+                .map(|(key, queues)| messages::fall_backs(*key, *queues, snapshot))
                 .collect(),
             loss: snapshot.losses.clone(),
             exit_status: None,
@@ -378,7 +416,9 @@ pub(crate) fn driver_device(index: u32, devices: &Devices) -> String {
         .map_or_else(|| UNKNOWN_DEVICE.to_owned(), |device| device.name.clone())
 }
 
-fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completions {
+fn completions(key: CqKey, cq: &Cq, devices: &Devices, snapshot: &Snapshot) -> Completions {
+    let timed = !snapshot.qps.is_empty();
+    let probed = |n: u64| (snapshot.probed && cq.mapped != 0).then_some(n);
     Completions {
         pid: cq.pid,
         device: driver_device(key.device, devices),
@@ -396,6 +436,10 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completio
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
         occupancy_mean: (cq.pushed > 0).then(|| cq.occupancy_sum as f64 / cq.pushed as f64),
+        polls_hit: probed(cq.polls_hit),
+        polls_empty: probed(cq.polls_empty),
+        polls_overflow: probed(cq.polls_overflow),
+        polled: probed(cq.polled),
     }
 }
 

@@ -10,8 +10,8 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Cq, CqKey, ErrnoKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread, Work,
-    WorkKey,
+    Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread,
+    Work, WorkKey,
 };
 
 use crate::{
@@ -52,6 +52,10 @@ pub struct Snapshot {
     pub spans: BTreeMap<SpanKey, Distribution>,
     /// Queue pairs of our own driver, if spans were measured.
     pub qps: BTreeMap<QpKey, QueuePairTotals>,
+    /// Whether the provider's probes were attached.
+    pub probed: bool,
+    /// Queues that are polled by system call, though not wanted so, if they were.
+    pub fall_backs: BTreeMap<FallBackKey, u64>,
     /// What was lost.
     pub losses: Losses,
 }
@@ -79,6 +83,10 @@ impl Snapshot {
                 occupancy_sum: cq.occupancy_sum.saturating_sub(old.occupancy_sum),
                 purged: cq.purged.saturating_sub(old.purged),
                 untimed: cq.untimed.saturating_sub(old.untimed),
+                polls_hit: cq.polls_hit.saturating_sub(old.polls_hit),
+                polls_empty: cq.polls_empty.saturating_sub(old.polls_empty),
+                polls_overflow: cq.polls_overflow.saturating_sub(old.polls_overflow),
+                polled: cq.polled.saturating_sub(old.polled),
                 ..*cq
             };
             (*key, cq)
@@ -95,8 +103,13 @@ impl Snapshot {
             .qps
             .iter()
             .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
+        let fall_backs = self.fall_backs.iter().map(|(key, now)| {
+            (*key, now.saturating_sub(earlier.fall_backs.get(key).copied().unwrap_or_default()))
+        });
         Snapshot {
             rows,
+            probed: self.probed,
+            fall_backs: fall_backs.filter(|(_, queues)| *queues > 0).collect(),
             spans: spans.filter(|(_, span)| span.count > 0).collect(),
             qps: qps.collect(),
             processes: self.processes.clone(),
@@ -131,7 +144,7 @@ pub(crate) struct Outside {
     pub(crate) ended: bool,
 }
 
-pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<Snapshot> {
+pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>, probed: bool) -> Result<Snapshot> {
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
     for (key, count) in collect::<ErrnoKey, u64>(ebpf, "ERRNOS")? {
         errnos.entry(key.row).or_default().insert(key.errno, count);
@@ -168,7 +181,8 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         }
         qps = left.totals(ebpf)?;
     }
-    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses })
+    let fall_backs = if probed { collect(ebpf, "FALL_BACKS")? } else { BTreeMap::new() };
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, probed, fall_backs, losses })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {

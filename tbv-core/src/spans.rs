@@ -73,7 +73,9 @@ impl Left {
         let cqs = collect::<CqKey, Cq>(ebpf, "CQS")?;
         for key in collect::<CompletionKey, Completion>(ebpf, "COMPLETIONS")?.into_keys() {
             let cq = cqs.get(&CqKey { device: key.device, cqn: key.cqn });
-            if cq.is_none_or(|cq| cq.destroyed != 0 || key.number < cq.consumed) {
+            // Whoever takes from a published queue tells it later: the programs leave that time.
+            let gone = |cq: &Cq| cq.destroyed != 0 || (cq.mapped == 0 && is_taken(cq, key.number));
+            if cq.is_none_or(gone) {
                 remove::<_, Completion>(ebpf, "COMPLETIONS", &key)?;
             }
         }
@@ -104,6 +106,12 @@ fn qp_of(key: &RequestKey) -> QpKey {
 /// Whether the queue pair was reset, or is gone, since it was posted.
 fn is_forgotten(qps: &BTreeMap<QpKey, Qp>, key: &RequestKey, request: &Request) -> bool {
     qps.get(&qp_of(key)).is_some_and(|qp| request.time < qp.forgotten_before)
+}
+
+/// Whether the queue's consumers are past this completion. Numbers in a ring may go round.
+fn is_taken(cq: &Cq, number: u64) -> bool {
+    let taken = cq.consumed.wrapping_add(cq.ring_first);
+    (number.wrapping_sub(taken) as i64) < 0
 }
 
 /// Takes an entry out; whether it was there.
@@ -138,5 +146,22 @@ impl Moments {
                 moments.push(unsafe { item.as_ptr().cast::<Moment>().read_unaligned() });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_ring_are_compared_where_they_go_round() {
+        let cq = |consumed, ring_first| Cq { consumed, ring_first, ..Cq::default() };
+        assert!(is_taken(&cq(5, 0), 4) && !is_taken(&cq(5, 0), 5));
+        assert!(!is_taken(&cq(0, 0), 0));
+        let first = u64::MAX - 1;
+        assert!(is_taken(&cq(1, first), first) && !is_taken(&cq(1, first), u64::MAX));
+        assert!(
+            is_taken(&cq(3, first), u64::MAX) && is_taken(&cq(3, first), 0) && !is_taken(&cq(3, first), 1)
+        );
     }
 }

@@ -1,6 +1,13 @@
 //! One tracing run: load, attach, count, stop.
 
-use std::{cell::Cell, fs, io::Write as _, os::fd::AsFd, path::Path, thread};
+use std::{
+    cell::Cell,
+    fs,
+    io::Write as _,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -9,7 +16,7 @@ use aya::{
 };
 use aya_log::Level;
 use tbv_common::{
-    Config, Loss, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, Process,
+    Config, Loss, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, PROBED, Process,
     SEARCHED_AT_ONCE, SPANS, STREAM, Spans, State, Stream, Whoami,
 };
 
@@ -29,7 +36,7 @@ use crate::{
     permission::Credentials,
     snapshot::{self, Outside, Snapshot},
     spans::{Left, Moments},
-    sys,
+    sys, usdt,
     watch::{self, Watch},
 };
 
@@ -61,6 +68,8 @@ pub struct Options {
     pub log: bool,
     /// Also measure where the time of messages of our own driver goes.
     pub spans: Spans,
+    /// Files of our provider, to attach to its probes: how completions are polled in user space. See [`usdt::find`].
+    pub usdt: Vec<PathBuf>,
     /// Bytes of the ring buffer of [`Spans::Streamed`], a power of two of at least a page; `RING_DEFAULT` if not given.
     pub moments_bytes: Option<u32>,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
@@ -81,6 +90,8 @@ pub struct Tracer {
     ebpf: Ebpf,
     /// Whether spans are measured.
     spans: bool,
+    /// Whether the provider's probes are attached.
+    probed: bool,
     /// What spans that will not end have left behind.
     left: Left,
     started_ns: u64,
@@ -109,7 +120,7 @@ impl Tracer {
         }
         allowed(root)?;
         let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
-        let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
+        let (hook, watch, mut links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
             let spans = driver::SPAN_PROGRAMS.into_iter().filter(|_| options.spans != Spans::Off);
@@ -117,7 +128,7 @@ impl Tracer {
                 attach::raw_tracepoint(&mut ebpf, program, program).map_err(|reason| Error::Attach {
                     program,
                     target: "the driver's tracepoint",
-                    reason,
+                    reason: if options.usdt.is_empty() { reason } else { usdt::without_ring_first(&reason) },
                 })?;
             }
             // A driver that lacks it publishes no queue, either, and a purge then only shows in the totals.
@@ -128,11 +139,18 @@ impl Tracer {
                 reason,
             })?;
         }
+        // Without the driver there is no queue of ours, but the probes cost the same.
+        let probed = !options.usdt.is_empty() && (driver.is_some() || options.instead_of_uverbs.is_some());
+        if probed {
+            usdt::attach(&mut ebpf, &options.usdt)?;
+            links.also(usdt::PROGRAMS);
+        }
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
         Ok(Tracer {
             spans: options.spans != Spans::Off && driver.is_some(),
+            probed,
             left: Left::default(),
             ebpf,
             started_ns,
@@ -218,7 +236,7 @@ impl Tracer {
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.outside(false)?, self.left())
+        snapshot::take(&self.ebpf, self.outside(false)?, self.left(), self.probed)
     }
 
     fn left(&self) -> Option<Left> {
@@ -283,7 +301,7 @@ impl Tracer {
         // The kernel's own miss counters go with the programs.
         let outside = self.outside(true)?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
-        snapshot::take(&self.ebpf, outside, self.left())
+        snapshot::take(&self.ebpf, outside, self.left(), self.probed)
     }
 }
 
@@ -334,6 +352,7 @@ impl Loaded {
         let only_cgroup = u32::from(options.filter.cgroup.is_some());
         let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
         let spans = options.spans as u32;
+        let probed = u32::from(!options.usdt.is_empty());
         let moments_bytes = match options.spans {
             Spans::Streamed => options.moments_bytes.unwrap_or(events::RING_DEFAULT),
             Spans::Off | Spans::Counted => events::RING_MIN,
@@ -346,6 +365,7 @@ impl Loaded {
             .map_max_entries("SPAN_ROWS", for_spans(MAX_SPANS))
             .map_max_entries("MOMENTS", moments_bytes)
             .override_global(SPANS, &spans, true)
+            .override_global(PROBED, &probed, true)
             .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
             .map_max_entries("EVENTS", ring_bytes)
             .override_global(aya_log::LEVEL, &log_level, true)

@@ -74,6 +74,10 @@ fn report(polls: u64, mapped: bool) -> Report {
                 purged: 0,
                 untimed: None,
                 occupancy_mean: None,
+                polls_hit: None,
+                polls_empty: None,
+                polls_overflow: None,
+                polled: None,
             });
         }
         for (queue, opcode) in [("send", "SEND"), ("receive", "RECV")] {
