@@ -15,15 +15,14 @@ use crate::error::{Error, Result};
 const NAME: (&str, &str) = ("libusb4_rdma-rdmav", ".so");
 /// Its name in the folder of a build, where the other one is a link to it.
 const BUILT: &str = "libusb4_rdma.so";
-/// Folders of providers: what distributions and rdma-core's own build choose.
-const FOLDERS: [&str; 7] = [
+/// Folders of providers, as distributions choose them.
+const FOLDERS: [&str; 6] = [
     "usr/lib/x86_64-linux-gnu/libibverbs",
     "usr/lib64/libibverbs",
     "usr/lib/libibverbs",
     "usr/local/lib/x86_64-linux-gnu/libibverbs",
     "usr/local/lib64/libibverbs",
     "usr/local/lib/libibverbs",
-    "opt/rdma-core/lib/libibverbs",
 ];
 /// Folder of files that name providers to libibverbs.
 const CONFIGURATION: &str = "etc/libibverbs.d";
