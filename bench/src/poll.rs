@@ -128,15 +128,16 @@ impl Bench {
         Ok(begin.elapsed().as_nanos() as f64 / f64::from(CQE))
     }
 
-    #[inline]
+    /// A function, as it is for who calls ibv_poll_cq().
+    #[inline(never)]
     fn poll(&self, completion: &mut Entry) -> Result<usize, Nothing> {
         let polled = self.queue.poll(1, |_, entry| *completion = *entry);
         black_box(completion);
         polled
     }
 
-    /// As the provider does it.
-    #[inline]
+    /// With the probes that the provider has.
+    #[inline(never)]
     fn probed(&self, completion: &mut Entry) -> Result<usize, Nothing> {
         let polled = self.queue.take(1, |_, entry| *completion = *entry);
         let (device, cqn) = self.name;
