@@ -366,15 +366,30 @@ int tbv_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
 	return missed && (notify & IB_CQ_REPORT_MISSED_EVENTS);
 }
 
-/* The number tracepoints use, for tools that attach to a running system. */
+/*
+ * What tracepoints told of the queue, for tools that attach to a running
+ * system. Consumers are as far as its last event said: their page is not looked
+ * at, since some kernels still list a queue whose memory is gone.
+ */
 int tbv_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
+	struct tbv_cq *cq = to_tbv_cq(ibcq);
+	u64 produced, consumed;
 	struct nlattr *table;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	produced = total(cq, cq->ring.produced);
+	consumed = total(cq, cq->ring.consumed);
+	spin_unlock_irqrestore(&cq->lock, flags);
 
 	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!table)
 		return -EMSGSIZE;
-	if (rdma_nl_put_driver_u32(msg, "cqn", to_tbv_cq(ibcq)->cqn)) {
+	if (rdma_nl_put_driver_u32(msg, "cqn", cq->cqn) ||
+	    rdma_nl_put_driver_u32(msg, "mapped", !!cq->ring_map) ||
+	    rdma_nl_put_driver_u64(msg, "produced", produced) ||
+	    rdma_nl_put_driver_u64(msg, "consumed", consumed)) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
 	}

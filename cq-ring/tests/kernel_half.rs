@@ -267,7 +267,12 @@ fn a_hostile_consumer_page_harms_nobody_else() {
                 }
             });
             let _end = AtEnd(&done);
-            for number in 0..50_000 {
+            for number in 0..u64::MAX {
+                // On a busy machine the others have their turn late.
+                let seen = corrupt.load(Relaxed) > 0 && pushed > u64::from(cqe);
+                if number >= 50_000 && (seen || number >= 500_000_000) {
+                    break;
+                }
                 pushed += u64::from(kernel.push(&entry(number)));
                 let now = kernel.consumed();
                 assert!(kernel.produced().wrapping_sub(now) <= cqe.into());

@@ -371,6 +371,27 @@ pub struct Cq {
     pub polls_overflow: u64,
     /// Completions that polls in user space took, as they told.
     pub polled: u64,
+    /// A [`Before`].
+    pub before: u32,
+    /// Always zero.
+    pub reserved: u32,
+    /// Of a queue from before: completions put in before its first event while traced.
+    pub produced_before: u64,
+    /// The same of completions taken out.
+    pub consumed_before: u64,
+}
+
+/// Whether a completion queue existed when tracing began.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Before {
+    /// No: its totals began with zero.
+    #[default]
+    No = 0,
+    /// Yes, and nothing has happened on it yet: its totals are those that the driver told then.
+    Untouched = 1,
+    /// Yes, and its totals at its first event are known.
+    Touched = 2,
 }
 
 /// A kind of work request.
@@ -454,7 +475,7 @@ const _: () = {
     assert!(size_of::<Thread>() == 40);
     assert!(size_of::<Whoami>() == 32);
     assert!(size_of::<CqKey>() == 8);
-    assert!(size_of::<Cq>() == 144);
+    assert!(size_of::<Cq>() == 168);
     assert!(size_of::<WorkKey>() == 16);
     assert!(size_of::<Work>() == 16);
     assert!(size_of::<Event>() == 48);

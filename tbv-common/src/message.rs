@@ -164,7 +164,7 @@ pub struct Qp {
 pub enum MomentKind {
     /// A span ended; which one is [`Moment::what`].
     Span = 0,
-    /// A work request was posted.
+    /// A work request was posted; [`Moment::what`] is 1 if it is signalled.
     Posted = 1,
     /// A completion whose request's posting was not seen, or of an unsignalled request.
     Unpaired = 2,
@@ -186,7 +186,7 @@ pub struct Moment {
     pub seq: u64,
     /// A [`MomentKind`].
     pub kind: u32,
-    /// A [`Span`], a state, or a retransmission's reason.
+    /// A [`Span`], a state, a retransmission's reason, or whether a request is signalled.
     pub what: u32,
     /// Process that posted the request, or that owns the queue pair.
     pub pid: u32,

@@ -70,6 +70,15 @@ pub(crate) fn id_of(root: &Path, cgroup: &Path) -> Result<u64, String> {
     }
 }
 
+/// Whether a process is in this cgroup or below it.
+pub(crate) fn holds(root: &Path, cgroup: &Path, pid: u32) -> bool {
+    let Ok(wanted) = id_of(root, cgroup) else { return false };
+    let text = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).unwrap_or_default();
+    let own = text.lines().find_map(|line| line.strip_prefix("0::"));
+    // Compared by id, as the programs do: the given path may be another name of it.
+    own.is_some_and(|own| Path::new(own).ancestors().any(|path| id_of(root, path) == Ok(wanted)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

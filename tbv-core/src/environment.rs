@@ -36,6 +36,10 @@ pub struct Environment {
     pub devices_known: bool,
     /// Tracepoint ABI of our own driver; absent if it was not loaded or not of a form known.
     pub driver_trace_abi: Option<u32>,
+    /// What is missing in the report of completion queues and queue pairs of our own driver that existed when tracing
+    /// began, and why; absent if nothing is.
+    #[serde(default)]
+    pub existing_left_out: Option<String>,
     /// Loaded RDMA modules.
     pub modules: Vec<Module>,
     /// RDMA devices at the end of the run.
@@ -82,6 +86,7 @@ impl Environment {
                 .collect(),
             devices_known: false,
             driver_trace_abi: None,
+            existing_left_out: None,
             modules: modules(root),
             devices: devices.values().cloned().collect(),
             mode: "none".to_owned(),

@@ -1,6 +1,10 @@
 //! Whose calls count, from what a user names to what the eBPF programs compare.
 
-use std::{fs, io, path::Path, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use tbv_common::{COMM_LEN, Config, MAX_DEVICES, Whoami};
 
@@ -65,6 +69,16 @@ impl Filter {
         Ok(targets)
     }
 
+    /// Whether what process `pid` has had on `device` since before counts, as what it does from now on will; `targets`
+    /// are the ids in the target map, and `root` is normally `/`.
+    pub(crate) fn wants(&self, root: &Path, pid: u32, device: &str, targets: &BTreeSet<u32>) -> bool {
+        let only_targets = self.descendants || !self.pids.is_empty();
+        (!only_targets || targets.contains(&pid))
+            && (self.devices.is_empty() || self.devices.iter().any(|name| name == device))
+            && self.comm.as_ref().is_none_or(|comm| is_called(root, pid, comm))
+            && self.cgroup.as_ref().is_none_or(|cgroup| cgroups::holds(root, cgroup, pid))
+    }
+
     fn apply_devices(&self, config: &mut Config, devices: &Devices) -> Result<(), Error> {
         if self.devices.is_empty() {
             return Ok(());
@@ -95,6 +109,13 @@ fn no_device(name: &str, devices: &Devices) -> Error {
     Error::Filter(format!("no RDMA device is called {name}; {known}"))
 }
 
+/// Whether a process has this name now, as far as the kernel keeps it.
+fn is_called(root: &Path, pid: u32, name: &str) -> bool {
+    let kept = name.as_bytes().get(..COMM_LEN - 1).unwrap_or(name.as_bytes());
+    let comm = fs::read(root.join(format!("proc/{pid}/comm"))).unwrap_or_default();
+    kept.is_empty() || comm.strip_suffix(b"\n").unwrap_or(&comm) == kept
+}
+
 /// The process of a process or thread id.
 pub fn process_of(pid: u32) -> Result<u32, Error> {
     match fs::read_to_string(format!("/proc/{pid}/status")) {
@@ -111,7 +132,7 @@ fn thread_group(status: &str) -> Option<u32> {
 }
 
 /// Whether process ids mean here what they mean to the kernel.
-fn in_initial_namespace(config: &Config, who: &Whoami) -> Result<bool, Error> {
+pub(crate) fn in_initial_namespace(config: &Config, who: &Whoami) -> Result<bool, Error> {
     if config.ids_known != 0 && who.pid_ns != 0 {
         return Ok(who.ns_level == 0);
     }
@@ -155,5 +176,46 @@ mod tests {
         filter.apply(&mut config, &Whoami::default(), &Devices::new()).unwrap();
         assert_eq!(&config.comm, b"a-name-of-twent\0");
         assert_eq!(config.only_targets, 0);
+    }
+    #[test]
+    fn what_existed_counts_if_all_conditions_hold() {
+        let root = std::env::temp_dir().join(format!("tbv-wants-{}", std::process::id()));
+        let cgroup = root.join("sys/fs/cgroup/a.slice/b");
+        fs::create_dir_all(&cgroup).unwrap();
+        fs::create_dir_all(root.join("proc/self")).unwrap();
+        fs::write(root.join("proc/self/mountinfo"), "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+            .unwrap();
+        for (pid, comm, cgroup) in [(7, "a-name-of-twent", "/a.slice/b"), (8, "other", "/")] {
+            let proc = root.join(format!("proc/{pid}"));
+            fs::create_dir_all(&proc).unwrap();
+            fs::write(proc.join("comm"), format!("{comm}\n")).unwrap();
+            fs::write(proc.join("cgroup"), format!("1:name=x:/\n0::{cgroup}\n")).unwrap();
+        }
+        let wanted = |filter: Filter| {
+            let wants = |pid| filter.wants(&root, pid, "rxe0", &BTreeSet::from([8]));
+            [7, 8, 9].map(wants)
+        };
+        let all = Filter::default;
+        assert_eq!(wanted(all()), [true; 3]);
+        assert_eq!(wanted(Filter { pids: vec![8], ..all() }), [false, true, false]);
+        assert_eq!(wanted(Filter { descendants: true, ..all() }), [false, true, false]);
+        assert_eq!(wanted(Filter { devices: vec!["rxe1".to_owned()], ..all() }), [false; 3]);
+        assert_eq!(
+            wanted(Filter { devices: vec!["rxe1".to_owned(), "rxe0".to_owned()], ..all() }),
+            [true; 3]
+        );
+        let comm = Some("a-name-of-twenty-one-c".to_owned());
+        assert_eq!(wanted(Filter { comm: comm.clone(), ..all() }), [true, false, false]);
+        assert_eq!(wanted(Filter { comm: Some("othe".to_owned()), ..all() }), [false; 3]);
+        assert_eq!(wanted(Filter { comm: Some(String::new()), ..all() }), [true; 3]);
+        for (path, seven, eight) in
+            [("/", true, true), ("/a.slice", true, false), ("/a.slice/b", true, false)]
+        {
+            let filter = Filter { cgroup: Some(path.into()), ..all() };
+            assert_eq!(wanted(filter), [seven, eight, false], "{path}");
+        }
+        assert_eq!(wanted(Filter { cgroup: Some("/gone".into()), ..all() }), [false; 3]);
+        assert_eq!(wanted(Filter { comm, pids: vec![8], ..all() }), [false; 3]);
+        fs::remove_dir_all(&root).unwrap();
     }
 }

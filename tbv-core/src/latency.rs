@@ -106,7 +106,7 @@ impl Distribution {
         };
     }
 
-    /// What came since an earlier state of the same distribution. Its extremes are only known as far as the buckets
+    /// What came since an earlier state of the same distribution, by its buckets. Its extremes are only known as far as the buckets
     /// tell; without them it has none.
     #[must_use]
     pub fn since(&self, earlier: &Distribution) -> Distribution {
@@ -119,9 +119,13 @@ impl Distribution {
         let filled = |index: Option<usize>| index.map(Bucket::at);
         let lowest = filled(buckets.as_ref().and_then(|b| b.iter().position(|n| *n > 0)));
         let highest = filled(buckets.as_ref().and_then(|b| b.iter().rposition(|n| *n > 0)));
-        let count = self.count.saturating_sub(earlier.count);
+        // Read while it is written to, the total may be ahead of the buckets.
+        let count = match &buckets {
+            Some(buckets) => buckets.iter().sum(),
+            None => self.count.saturating_sub(earlier.count),
+        };
         Distribution {
-            count: if lowest.is_some() { count } else { 0 },
+            count,
             sum: self.sum.saturating_sub(earlier.sum),
             min: lowest.map_or(u64::MAX, |bucket| bucket.low.max(self.min.min(bucket.high - 1))),
             max: highest.map_or(0, |bucket| (bucket.high - 1).min(self.max.max(bucket.low))),

@@ -47,7 +47,7 @@ pub struct SpanRow {
     pub latency_buckets: Option<Vec<(u64, u64, u64)>>,
 }
 
-/// What happened on one queue pair while traced. `posted` is the sum of `completed`, `overflowed`, `forgotten` and `open`;
+/// What happened on one queue pair while traced. In a report of the whole time, `posted` is the sum of `completed`, `overflowed`, `forgotten` and `open`;
 /// the completions of its requests are `completed`, `unknown` and `unsignalled_failed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuePair {

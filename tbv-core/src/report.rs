@@ -1,15 +1,10 @@
 //! The report: the stable form of a result, written and read as JSON.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{Cq, CqKey, Entry, Op, Process, Work, WorkKey};
+use tbv_common::{Before, Cq, CqKey, Entry, Op, Process, Work, WorkKey};
 
 use crate::{
     devices::Devices,
@@ -20,14 +15,13 @@ use crate::{
     loss::Losses,
     messages::{self, QueuePair, SpanRow},
     names::Names,
+    recording,
     snapshot::{Counted, Snapshot},
     uapi,
 };
 
 /// The version this code writes and reads. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
-/// Bytes of the largest report that is read: every row and bucket that the maps hold makes less.
-const MOST_BYTES: u64 = 1 << 30;
 /// Stands for a device that could not be told.
 pub const UNKNOWN_DEVICE: &str = "unknown";
 
@@ -134,6 +128,9 @@ pub struct Call {
     pub errnos: BTreeMap<String, u64>,
     /// Latency of the calls; absent if none was timed.
     pub latency_ns: Option<Latency>,
+    /// Sum of the latencies in nanoseconds; absent in reports of older versions.
+    #[serde(default)]
+    pub latency_sum_ns: Option<u64>,
     /// The latency histogram: `[low, high, calls]` per bucket that is not empty, half-open,
     /// in nanoseconds. Absent if no histogram was free.
     pub latency_buckets: Option<Vec<(u64, u64, u64)>>,
@@ -159,8 +156,9 @@ pub struct Completions {
     /// Completions taken out by a system call while traced.
     pub consumed_by_ioctl: u64,
     /// Completions taken out in user space, without a system call: `consumed` less what system calls took and what
-    /// was purged. Known up to the queue's last event, and whole once it is destroyed. Absent if the queue was not
-    /// published, or in an interval.
+    /// was purged. Known up to the queue's last event, and whole once it is destroyed. Of a queue that existed when
+    /// tracing began: since its first event. Absent if the queue was not published, if it existed and had no event, or
+    /// in an interval.
     #[serde(default)]
     pub consumed_in_user_space: Option<u64>,
     /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
@@ -194,6 +192,26 @@ pub struct Completions {
     /// created before tracing began or is polled by a provider that was not attached to.
     #[serde(default)]
     pub polled: Option<u64>,
+    /// Of a queue that existed when tracing began: what had happened on it before; absent if it was created later.
+    #[serde(default)]
+    pub before: Option<TotalsBefore>,
+}
+
+/// What had happened on a completion queue before its first event while traced; if it had none, up to its last event
+/// before tracing began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TotalsBefore {
+    /// Completions put in.
+    pub produced: u64,
+    /// Completions taken out.
+    pub consumed: u64,
+}
+
+impl Completions {
+    /// Completions put in while traced.
+    pub fn produced_while_traced(&self) -> u64 {
+        self.produced.saturating_sub(self.before.map_or(0, |before| before.produced))
+    }
 }
 
 /// Queues of one process that are polled by system call, though it wanted to poll them in user space.
@@ -306,45 +324,18 @@ impl Report {
 
     /// Reads a report file, `-` for standard input, and says what is wrong with one that can't be used.
     pub fn read(path: &Path) -> Result<Self> {
-        let fail = |reason: String| Error::Report { path: path.display().to_string(), reason };
-        let mut text = Vec::new();
-        let read = if path == Path::new("-") {
-            io::stdin().take(MOST_BYTES + 1).read_to_end(&mut text)
-        } else {
-            fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
-        };
-        if read.map_err(|e| fail(e.to_string()))? as u64 > MOST_BYTES {
-            return Err(fail("not a tbv-trace report: none is that large".to_owned()));
+        let mut reports = recording::read(path)?;
+        let fail =
+            |reason: &str| Error::Report { path: path.display().to_string(), reason: reason.to_owned() };
+        let report = reports.next().ok_or_else(|| fail("the file is empty"))??;
+        match reports.next() {
+            None => Ok(report),
+            Some(_) => Err(fail("it holds more than one report: `tbv-trace report` shows the last one")),
         }
-        if text.is_empty() {
-            return Err(fail("the file is empty".to_owned()));
-        }
-        Self::parse(&text).map_err(fail)
-    }
-
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
-        }
-        let not_a_report = |e: serde_json::Error| match e.classify() {
-            serde_json::error::Category::Eof => "the file is cut off: its JSON ends too early".to_owned(),
-            _ => format!("not a tbv-trace report: {e}"),
-        };
-        let version: Version = serde_json::from_slice(text).map_err(not_a_report)?;
-        if version.schema_version != SCHEMA_VERSION {
-            return Err(format!(
-                "schema version {} is not the one this tbv-trace reads ({SCHEMA_VERSION}); \
-                 use the tbv-trace that wrote it",
-                version.schema_version
-            ));
-        }
-        let report: Report = serde_json::from_slice(text).map_err(not_a_report)?;
-        report.contradiction().map_or(Ok(report), |what| Err(format!("not a tbv-trace report: {what}")))
     }
 
     /// What in it cannot be true.
-    fn contradiction(&self) -> Option<String> {
+    pub(crate) fn contradiction(&self) -> Option<String> {
         let sum = self.loss.clone().summed().total;
         if self.loss.total != sum {
             return Some(format!("loss.total is {}, its parts add up to {sum}", self.loss.total));
@@ -396,6 +387,7 @@ fn call(row: &Counted, processes: &BTreeMap<u32, Process>, names: &Names) -> Cal
         errors: row.errors,
         errnos: row.errnos.iter().map(|(e, n)| (uapi::errno_name(*e).into_owned(), *n)).collect(),
         latency_ns: row.latency.summary(),
+        latency_sum_ns: Some(row.latency.sum),
         latency_buckets: row.latency.filled(),
     }
 }
@@ -409,7 +401,7 @@ pub fn entry_name(op: Op) -> &'static str {
 }
 
 /// The name of the device that the driver numbers `index`.
-pub(crate) fn driver_device(index: u32, devices: &Devices) -> String {
+pub fn driver_device(index: u32, devices: &Devices) -> String {
     devices
         .values()
         .find(|device| driver::device_index(&device.node_guid) == Some(index))
@@ -428,8 +420,11 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, snapshot: &Snapshot) -> C
         produced: cq.produced,
         consumed: cq.consumed,
         consumed_by_ioctl: cq.consumed_by_ioctl,
-        consumed_in_user_space: (cq.mapped != 0)
-            .then(|| cq.consumed.saturating_sub(cq.consumed_by_ioctl).saturating_sub(cq.purged)),
+        consumed_in_user_space: (cq.mapped != 0 && cq.before != Before::Untouched as u32).then(|| {
+            [cq.consumed_before, cq.consumed_by_ioctl, cq.purged]
+                .iter()
+                .fold(cq.consumed, |left, n| left.saturating_sub(*n))
+        }),
         purged: cq.purged,
         untimed: timed.then_some(cq.untimed),
         failed: cq.failed,
@@ -440,6 +435,8 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, snapshot: &Snapshot) -> C
         polls_empty: probed(cq.polls_empty),
         polls_overflow: probed(cq.polls_overflow),
         polled: probed(cq.polled),
+        before: (cq.before != Before::No as u32)
+            .then_some(TotalsBefore { produced: cq.produced_before, consumed: cq.consumed_before }),
     }
 }
 
@@ -476,13 +473,34 @@ mod tests {
 
     #[test]
     fn unusable_files_say_what_is_wrong() {
-        let parse = |text: &str| Report::parse(text.as_bytes()).unwrap_err();
+        let parse = |text: &str| recording::parse(text.as_bytes()).unwrap_err();
         assert!(parse("").contains("cut off"));
         assert!(parse(r#"{"schema_version": 1, "env"#).contains("cut off"));
         assert!(parse("garbage").contains("not a tbv-trace report"));
         assert!(parse(r#"{"schema_version": 2}"#).contains("schema version 2"));
         assert!(parse(r#"{"schema_version": 1}"#).contains("missing field"));
         assert!(parse(r#"{"a": 1}"#).contains("missing field `schema_version`"));
+    }
+
+    #[test]
+    fn what_was_taken_before_is_not_taken_while_traced() {
+        let cq =
+            Cq { mapped: 1, produced: 100, consumed: 90, consumed_by_ioctl: 5, purged: 3, ..Cq::default() };
+        let key = CqKey { device: 0, cqn: 1 };
+        let report = |before, consumed_before| {
+            let cq = Cq { before: before as u32, produced_before: 70, consumed_before, ..cq };
+            completions(key, &cq, &Devices::new(), false)
+        };
+        let new = report(Before::No, 0);
+        assert_eq!(
+            (new.consumed_in_user_space, new.produced_while_traced(), new.before),
+            (Some(82), 100, None)
+        );
+        let old = report(Before::Touched, 60);
+        assert_eq!((old.consumed_in_user_space, old.produced_while_traced()), (Some(22), 30));
+        assert_eq!(old.before, Some(TotalsBefore { produced: 70, consumed: 60 }));
+        // Nothing tells how far its consumers are.
+        assert_eq!(report(Before::Untouched, 60).consumed_in_user_space, None);
     }
 
     #[test]
@@ -501,12 +519,13 @@ mod tests {
             errors,
             errnos: BTreeMap::new(),
             latency_ns: None,
+            latency_sum_ns: None,
             latency_buckets: None,
         };
         let read = |change: &dyn Fn(&mut Report)| {
             let mut report = good.clone();
             change(&mut report);
-            Report::parse(report.to_json().unwrap().as_bytes()).err().unwrap_or_default()
+            recording::parse(report.to_json().unwrap().as_bytes()).err().unwrap_or_default()
         };
         assert_eq!(read(&|_| {}), "");
         assert!(read(&|r| r.loss.rows_full = 7).contains("loss.total is 0, its parts add up to 7"));

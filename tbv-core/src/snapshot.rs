@@ -97,11 +97,20 @@ impl Snapshot {
             (*key, Work { posted, signalled: work.signalled.saturating_sub(old.signalled) })
         });
         let spans = self.spans.iter().map(|(key, now)| {
-            (*key, earlier.spans.get(key).map_or_else(|| now.clone(), |old| now.since(old)))
+            (
+                *key,
+                earlier
+                    .spans
+                    .get(key)
+                    .map_or_else(|| now.since(&Distribution::default()), |old| now.since(old)),
+            )
         });
+        // One that was gone already has nothing new.
+        let gone = |key| earlier.qps.get(key).is_some_and(|old| old.qp.destroyed != 0);
         let qps = self
             .qps
             .iter()
+            .filter(|(key, _)| !gone(key))
             .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
         let fall_backs = self.fall_backs.iter().map(|(key, now)| {
             (*key, now.saturating_sub(earlier.fall_backs.get(key).copied().unwrap_or_default()))

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, io};
 
 use aya::{
     Ebpf, Pod,
-    maps::{HashMap, MapData, MapError, RingBuf},
+    maps::{HashMap, MapError},
 };
-use tbv_common::{Completion, CompletionKey, Cq, CqKey, Moment, NEXT_TIDY, Qp, QpKey, Request, RequestKey};
+use tbv_common::{Completion, CompletionKey, Cq, CqKey, NEXT_TIDY, Qp, QpKey, Request, RequestKey};
 
 use crate::{
     error::{Error, Result},
@@ -123,29 +123,6 @@ fn remove<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &'static str, key: &K) -> Resul
         Err(MapError::KeyNotFound) => Ok(false),
         Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::Map(name, e)),
-    }
-}
-
-/// The reading end of the ring buffer of what happens to messages.
-pub struct Moments(RingBuf<MapData>);
-
-impl Moments {
-    pub(crate) fn take(ebpf: &mut Ebpf) -> Result<Self> {
-        let map = ebpf.take_map("MOMENTS").ok_or(Error::Missing("MOMENTS"))?;
-        RingBuf::try_from(map).map(Moments).map_err(|e| Error::Map("MOMENTS", e))
-    }
-
-    /// Adds to `moments` what has come since the last time, oldest first, but at most `limit`.
-    pub fn drain(&mut self, moments: &mut Vec<Moment>, limit: usize) {
-        while moments.len() < limit
-            && let Some(item) = self.0.next()
-        {
-            debug_assert_eq!(item.len(), size_of::<Moment>());
-            if item.len() >= size_of::<Moment>() {
-                // SAFETY: the programs write whole moments, which are valid for any bytes.
-                moments.push(unsafe { item.as_ptr().cast::<Moment>().read_unaligned() });
-            }
-        }
     }
 }
 

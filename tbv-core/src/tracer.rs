@@ -4,47 +4,35 @@ use std::{
     cell::Cell,
     fs,
     io::Write as _,
-    os::fd::AsFd,
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
-    thread,
 };
 
-use aya::{
-    Ebpf, EbpfLoader, Pod,
-    maps::{Array, HashMap, MapData},
-    programs::{Program, RawTracePoint},
-};
-use aya_log::Level;
-use tbv_common::{
-    Config, Loss, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, PROBED, Process,
-    SEARCHED_AT_ONCE, SPANS, STREAM, Spans, State, Stream, Whoami,
-};
+use aya::Ebpf;
+use tbv_common::{Config, Loss, Process, Spans, State};
 
 use crate::{
     attach::{self, Links, reason},
     btf::Btf,
-    devices::{self, Devices},
+    devices::Devices,
     driver,
     environment::Environment,
     error::{Error, Result},
-    events::{self, Events},
+    events::{Events, Moments},
     filter::Filter,
     hook::Hook,
+    inventory::existing::Existing,
+    loaded::{Loaded, OBJECT, SCHEDULER, write_config},
     lockdown,
     modules::Uverbs,
-    obstacles, offsets,
+    obstacles,
     permission::Credentials,
+    ring::Ring,
     snapshot::{self, Outside, Snapshot},
-    spans::{Left, Moments},
+    spans::Left,
     sys, usdt,
     watch::{self, Watch},
 };
-
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tbv.bpf.o"));
-
-/// Programs that follow processes, whatever the hook.
-const SCHEDULER: [(&str, &str); 3] =
-    [("fork", "sched_process_fork"), ("exec", "sched_process_exec"), ("exit", "sched_process_exit")];
 
 /// Hooks that were tried and did not work, with the reasons.
 type Tried = Vec<(Hook, String)>;
@@ -104,6 +92,8 @@ pub struct Tracer {
     config: Config,
     /// The driver's tracepoint ABI, if its tracepoints are attached.
     driver: Option<u32>,
+    /// What of existing queues is unknown, and why.
+    existing_left_out: Option<String>,
     /// Our own id in the initial pid namespace, if what is traced are our descendants.
     own_pid: Option<u32>,
 }
@@ -119,7 +109,7 @@ impl Tracer {
             }
         }
         allowed(root)?;
-        let Loaded { mut ebpf, btf, mut config, own_pid } = Loaded::load(options)?;
+        let Loaded { mut ebpf, btf, mut config, own_pid, own_ids } = Loaded::load(options)?;
         let (hook, watch, mut links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
@@ -145,9 +135,14 @@ impl Tracer {
             usdt::attach(&mut ebpf, &options.usdt)?;
             links.also(usdt::PROGRAMS);
         }
+        let mut existing = Existing::none(&options.filter, options.spans != Spans::Off);
+        if driver.is_some() {
+            existing.enter(&mut ebpf, own_ids)?;
+        }
         let started_ns = sys::monotonic_ns();
         config.state = State::Running as u32;
         write_config(&mut ebpf, config)?;
+        let existing_left_out = existing.settle(&mut ebpf)?;
         Ok(Tracer {
             spans: options.spans != Spans::Off && driver.is_some(),
             probed,
@@ -161,6 +156,7 @@ impl Tracer {
             links,
             config,
             driver,
+            existing_left_out,
             own_pid,
         })
     }
@@ -195,17 +191,18 @@ impl Tracer {
         let mut environment = Environment::read(Path::new("/"), self.hook, &self.passed_over, devices);
         environment.devices_known = self.devices_known();
         environment.driver_trace_abi = self.driver;
+        environment.existing_left_out.clone_from(&self.existing_left_out);
         environment
     }
 
     /// The stream of single calls, once, if [`Options::stream`] asked for it.
     pub fn events(&mut self) -> Result<Events> {
-        Events::take(&mut self.ebpf)
+        Ring::take(&mut self.ebpf, "EVENTS")
     }
 
     /// The stream of what happens to messages, once, if [`Options::spans`] asked for it.
     pub fn moments(&mut self) -> Result<Moments> {
-        Moments::take(&mut self.ebpf)
+        Ring::take(&mut self.ebpf, "MOMENTS")
     }
 
     /// Whether spans of messages are measured: asked for, and our own driver is there.
@@ -301,6 +298,9 @@ impl Tracer {
         // The kernel's own miss counters go with the programs.
         let outside = self.outside(true)?;
         attach::detach(&mut self.ebpf, std::mem::take(&mut self.links));
+        // A call that was still running is not seen to end, and must not go on counting while the maps are read.
+        self.config.state = State::Idle as u32;
+        write_config(&mut self.ebpf, self.config)?;
         snapshot::take(&self.ebpf, outside, self.left(), self.probed)
     }
 }
@@ -328,103 +328,6 @@ impl log::Log for ToStderr {
     }
 
     fn flush(&self) {}
-}
-
-/// The programs as they are before a hook is attached: they follow processes, and count nothing yet.
-pub(crate) struct Loaded {
-    ebpf: Ebpf,
-    btf: Option<Btf>,
-    config: Config,
-    /// Our own id in the initial pid namespace, if what is traced are our descendants.
-    own_pid: Option<u32>,
-}
-
-impl Loaded {
-    /// Whether or not there is anything to trace.
-    pub(crate) fn load(options: &Options) -> Result<Self> {
-        let root = Path::new("/");
-        let log_level = if options.log { Level::Trace as u8 } else { 0 };
-        let stream = match options.stream {
-            None => Stream::Off,
-            Some(StreamOptions { failed_only: false, .. }) => Stream::All,
-            Some(StreamOptions { failed_only: true, .. }) => Stream::Failed,
-        } as u32;
-        let only_cgroup = u32::from(options.filter.cgroup.is_some());
-        let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
-        let spans = options.spans as u32;
-        let probed = u32::from(!options.usdt.is_empty());
-        let moments_bytes = match options.spans {
-            Spans::Streamed => options.moments_bytes.unwrap_or(events::RING_DEFAULT),
-            Spans::Off | Spans::Counted => events::RING_MIN,
-        };
-        let for_spans = |entries| if options.spans == Spans::Off { 1 } else { entries };
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("REQUESTS", for_spans(MAX_REQUESTS))
-            .map_max_entries("COMPLETIONS", for_spans(MAX_COMPLETIONS))
-            .map_max_entries("QPS", for_spans(MAX_QPS))
-            .map_max_entries("SPAN_ROWS", for_spans(MAX_SPANS))
-            .map_max_entries("MOMENTS", moments_bytes)
-            .override_global(SPANS, &spans, true)
-            .override_global(PROBED, &probed, true)
-            .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
-            .map_max_entries("EVENTS", ring_bytes)
-            .override_global(aya_log::LEVEL, &log_level, true)
-            .override_global(STREAM, &stream, true)
-            .override_global(ONLY_CGROUP, &only_cgroup, true)
-            .load(OBJECT)
-            .map_err(|e| Error::Load(reason(&e)))?;
-        let btf = Btf::vmlinux().ok();
-        let mut config = Config {
-            majors: options.instead_of_uverbs.map_or_else(|| devices::majors(root), |major| [major, 0]),
-            user_end: offsets::user_end(root),
-            ..Config::default()
-        };
-        if let Some(btf) = &btf {
-            offsets::from_btf(&mut config, btf);
-        }
-        write_config(&mut ebpf, config)?;
-        let who = whoami(&mut ebpf, config.task_pid == 0)?;
-        if config.task_pid == 0 {
-            config.task_pid = who.task_pid;
-        }
-        let targets = options.filter.apply(&mut config, &who, &devices::list(root))?;
-        if config.follow != 0 && config.task_pid == 0 {
-            return Err(Error::Load("cannot find task_struct.pid in this kernel".to_owned()));
-        }
-        write_config(&mut ebpf, config)?;
-        let named: Vec<_> =
-            targets.ours.iter().filter_map(|pid| Some((pid, sys::pidfd(*pid).ok()?))).collect();
-        for (map, pids) in [("TARGETS", &targets.initial), ("NS_TARGETS", &targets.ours)] {
-            let mut map_of = hash::<u32, u8>(&mut ebpf, map)?;
-            for pid in pids {
-                map_of.insert(pid, 1, 0).map_err(|e| Error::Map(map, e))?;
-            }
-        }
-        for (program, target) in SCHEDULER {
-            attach::raw_tracepoint(&mut ebpf, program, target).map_err(|reason| Error::Attach {
-                program,
-                target,
-                reason,
-            })?;
-        }
-        // From here on a program sees who ends. The ids of those that ended before may be given to others.
-        let mut ours = hash::<u32, u8>(&mut ebpf, "NS_TARGETS")?;
-        for pid in &targets.ours {
-            let lives = named.iter().any(|(named, fd)| *named == pid && !sys::has_ended(fd.as_fd()));
-            if !lives {
-                ours.remove(pid).map_err(|e| Error::Map("NS_TARGETS", e))?;
-            }
-        }
-        let own_pid = options.filter.descendants.then_some((who.pid_tgid >> 32) as u32);
-        Ok(Loaded { ebpf, btf, config, own_pid })
-    }
-
-    /// Attaches `hook` for a moment, or says why that does not work.
-    pub(crate) fn try_hook(&mut self, hook: Hook) -> Result<(), String> {
-        let links = attach::attach(&mut self.ebpf, OBJECT, hook, self.btf.as_ref())?;
-        attach::detach(&mut self.ebpf, links);
-        Ok(())
-    }
 }
 
 /// Whether this process may trace on this kernel at all.
@@ -463,64 +366,4 @@ fn first_that_works(
         }
     }
     Err(Error::NoHook(tried))
-}
-
-/// Asks the kernel who we are. A thread of its own asks: its id differs from the process's,
-/// so that the pair of both is found only where `task_struct` keeps it, which `search`es for.
-fn whoami(ebpf: &mut Ebpf, search: bool) -> Result<Whoami> {
-    /// Bytes of `task_struct` that are searched; it is 9.5 KiB on a distribution's 6.12.
-    const SEARCHED: u32 = 16_384;
-    let failed = |reason| Error::Attach { program: "whoami", target: "this thread", reason };
-    let program: &mut RawTracePoint = ebpf
-        .program_mut("whoami")
-        .ok_or(Error::Missing("whoami"))?
-        .try_into()
-        .map_err(|e: aya::programs::ProgramError| failed(reason(&e)))?;
-    program.load().map_err(|e| match reason(&e) {
-        // Where the mode can't be read, for want of securityfs, the verifier's words tell it.
-        refusal if lockdown::explains(&refusal) => Error::Lockdown(None),
-        refusal => failed(refusal),
-    })?;
-    let fd = program.fd().map_err(|e| failed(reason(&e)))?.try_clone().map_err(|e| failed(e.to_string()))?;
-    let mut map = array::<Whoami>(ebpf, "WHOAMI")?;
-    let mut ask = || -> Result<Whoami> {
-        let end = if search { SEARCHED } else { 1 };
-        let mut answer = Whoami::default();
-        for begin in (0..end).step_by(SEARCHED_AT_ONCE as usize) {
-            map.set(0, Whoami { search: begin, ..Whoami::default() }, 0)
-                .map_err(|e| Error::Map("WHOAMI", e))?;
-            sys::run_here(fd.as_fd()).map_err(|e| failed(e.to_string()))?;
-            answer = map.get(&0, 0).map_err(|e| Error::Map("WHOAMI", e))?;
-            if answer.ran == 0 {
-                return Err(failed("the program did not run".to_owned()));
-            }
-            if answer.task_pid != 0 {
-                break;
-            }
-        }
-        Ok(answer)
-    };
-    let asked = thread::scope(|scope| scope.spawn(&mut ask).join());
-    let answer = asked.unwrap_or_else(|_| Err(failed("the asking thread panicked".to_owned())))?;
-    if let Some(Program::RawTracePoint(program)) = ebpf.program_mut("whoami") {
-        let _ = program.unload();
-    }
-    Ok(answer)
-}
-
-fn write_config(ebpf: &mut Ebpf, config: Config) -> Result<()> {
-    array::<Config>(ebpf, "CONFIG")?.set(0, config, 0).map_err(|e| Error::Map("CONFIG", e))
-}
-
-fn array<'a, V: Pod>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<Array<&'a mut MapData, V>> {
-    let map = ebpf.map_mut(name).ok_or(Error::Missing(name))?;
-    Array::try_from(map).map_err(|e| Error::Map(name, e))
-}
-
-fn hash<'a, K: Pod, V: Pod>(
-    ebpf: &'a mut Ebpf,
-    name: &'static str,
-) -> Result<HashMap<&'a mut MapData, K, V>> {
-    let map = ebpf.map_mut(name).ok_or(Error::Missing(name))?;
-    HashMap::try_from(map).map_err(|e| Error::Map(name, e))
 }

@@ -106,14 +106,31 @@ fn cq(ctx: &RawTracePointContext, cqn: usize) -> Option<*mut Cq> {
     config().is_some_and(|config| is_time(config)).then_some(cq)
 }
 
+/// Totals of a completion queue as an event carries them, and what the event itself has added.
+struct Totals {
+    produced: u64,
+    consumed: u64,
+    pushed: u64,
+    taken: u64,
+}
+
 /// Keeps the totals that the event carries. Both only grow, whatever the order of events.
+///
+/// Of a queue from before, the first event tells how much had happened until then. Events of one queue come one at a
+/// time, under its lock.
 ///
 /// # Safety
 /// `cq` is a live map value.
 #[inline(always)]
-unsafe fn totals(cq: *mut Cq, produced: u64, consumed: u64) {
+unsafe fn totals(cq: *mut Cq, totals: Totals) {
+    let Totals { produced, consumed, pushed, taken } = totals;
     // SAFETY: the caller's promise.
     unsafe {
+        if (*cq).before == Before::Untouched as u32 {
+            (*cq).produced_before = produced.wrapping_sub(pushed);
+            (*cq).consumed_before = consumed.wrapping_sub(taken);
+            (*cq).before = Before::Touched as u32;
+        }
         atomic::extreme(&raw mut (*cq).produced, produced, |new, old| new > old);
         atomic::extreme(&raw mut (*cq).consumed, consumed, |new, old| new > old);
     }
@@ -145,7 +162,7 @@ pub fn cq_push(ctx: RawTracePointContext) -> i32 {
         let occupancy = produced.wrapping_sub(consumed);
         atomic::add(&raw mut (*cq).occupancy_sum, occupancy);
         atomic::extreme(&raw mut (*cq).occupancy_max, occupancy, |new, old| new > old);
-        totals(cq, produced, consumed);
+        totals(cq, Totals { produced, consumed, pushed: 1, taken: 0 });
     }
     0
 }
@@ -179,7 +196,8 @@ pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
     // SAFETY: a live map value.
     unsafe {
         atomic::add(&raw mut (*cq).consumed_by_ioctl, returned as u64);
-        totals(cq, ctx.arg(4), ctx.arg(5));
+        let taken = returned as u64;
+        totals(cq, Totals { produced: ctx.arg(4), consumed: ctx.arg(5), pushed: 0, taken });
     }
     0
 }
@@ -188,15 +206,15 @@ pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cq_purge")]
 pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
     let Some(cq) = cq(&ctx, 1) else { return 0 };
-    let (purged, produced): (u32, u64) = (ctx.arg(3), ctx.arg(4));
+    let (purged, produced, consumed): (u32, u64, u64) = (ctx.arg(3), ctx.arg(4), ctx.arg(5));
     // SAFETY: a live map value.
     unsafe {
         // Those that stay have other numbers now.
         (*cq).moved_below = produced;
         (*cq).ring_first = ring_first(&ctx, 6);
-        transport::tidy();
         atomic::add(&raw mut (*cq).purged, purged as u64);
-        totals(cq, ctx.arg(4), ctx.arg(5));
+        totals(cq, Totals { produced, consumed, pushed: 0, taken: purged as u64 });
+        transport::tidy();
     }
     0
 }
@@ -217,7 +235,7 @@ pub fn cq_overflow(ctx: RawTracePointContext) -> i32 {
     // SAFETY: a live map value.
     unsafe {
         atomic::add(&raw mut (*cq).overflows, 1);
-        totals(cq, ctx.arg(5), ctx.arg(6));
+        totals(cq, Totals { produced: ctx.arg(5), consumed: ctx.arg(6), pushed: 0, taken: 0 });
     }
     0
 }
@@ -230,7 +248,7 @@ pub fn cq_destroy(ctx: RawTracePointContext) -> i32 {
     unsafe {
         (*cq).destroyed = 1;
         transport::tidy();
-        totals(cq, ctx.arg(2), ctx.arg(3));
+        totals(cq, Totals { produced: ctx.arg(2), consumed: ctx.arg(3), pushed: 0, taken: 0 });
     }
     0
 }

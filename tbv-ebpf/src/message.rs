@@ -123,6 +123,22 @@ impl Named {
             reserved: 0,
         }
     }
+
+    /// Something that happened to it at `time`.
+    #[inline(always)]
+    fn moment(&self, kind: MomentKind, time: u64, pid: u32, opcode: u32) -> Moment {
+        Moment {
+            time,
+            seq: self.seq,
+            kind: kind as u32,
+            pid,
+            device: self.device,
+            qpn: self.qpn,
+            queue: self.queue as u32,
+            opcode,
+            ..Moment::default()
+        }
+    }
 }
 
 /// Process `pid` posted it.
@@ -135,17 +151,7 @@ pub fn posted(request: Named, pid: u32, opcode: u32, signalled: bool) {
         let counter = if signalled { &raw mut (*qp).posted } else { &raw mut (*qp).unsignalled };
         atomic::add(counter, 1);
     }
-    stream(Moment {
-        time,
-        seq: request.seq,
-        kind: MomentKind::Posted as u32,
-        pid,
-        device: request.device,
-        qpn: request.qpn,
-        queue: request.queue as u32,
-        opcode,
-        ..Moment::default()
-    });
+    stream(Moment { what: signalled as u32, ..request.moment(MomentKind::Posted, time, pid, opcode) });
     if signalled && REQUESTS.insert(request.key(), Request { time, pid, opcode }, BPF_ANY as u64).is_err() {
         lost(Loss::RequestsFull);
     }
@@ -195,18 +201,7 @@ pub fn completed(request: Named, signalled: bool, status: u32, cq: Option<(*mut 
             };
             span(row, begun.time, time, request.seq, status);
         }
-        None => stream(Moment {
-            time,
-            seq: request.seq,
-            kind: MomentKind::Unpaired as u32,
-            pid,
-            device: request.device,
-            qpn: request.qpn,
-            queue: request.queue as u32,
-            opcode,
-            status,
-            ..Moment::default()
-        }),
+        None => stream(Moment { status, ..request.moment(MomentKind::Unpaired, time, pid, opcode) }),
     }
     if let Some((cq, key)) = cq {
         waits(cq, key, Completion { time, pid, qpn: request.qpn, queue: request.queue as u32, opcode });

@@ -75,7 +75,7 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
 }
 
 /// The wall clock's time at a moment of the monotonic clock.
-fn realtime_of(monotonic_ns: u64) -> u64 {
+pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
     let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (wall, age) = (since(SystemTime::now()), tbv_core::monotonic_ns().saturating_sub(monotonic_ns));
     u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX).saturating_sub(age)

@@ -11,14 +11,14 @@ use crate::{
     diff::Difference,
     output,
     stream_line::{self, Begin, Call, End, Line, Lost},
-    text,
+    text, timeline,
 };
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-fn same(name: &str, made: &str) {
+pub(crate) fn same(name: &str, made: &str) {
     if std::env::var_os("TBV_BLESS").is_some() {
         fs::write(file(name), made).unwrap();
     }
@@ -26,7 +26,16 @@ fn same(name: &str, made: &str) {
     assert!(golden == made, "{name} differs; this was made:\n{made}");
 }
 
-fn report(name: &str) -> Report {
+fn same_bytes(name: &str, made: &[u8]) {
+    if std::env::var_os("TBV_BLESS").is_some() {
+        fs::write(file(name), made).unwrap();
+    }
+    let golden = fs::read(file(name)).unwrap_or_default();
+    let differs = golden.iter().zip(made).position(|(a, b)| a != b).unwrap_or(golden.len().min(made.len()));
+    assert!(golden == made, "{name} differs from byte {differs} on; {} bytes were made", made.len());
+}
+
+pub(crate) fn report(name: &str) -> Report {
     Report::read(&file(name)).unwrap()
 }
 
@@ -57,6 +66,7 @@ fn reports() {
     let mut unfinished = whole;
     unfinished.calls.clear();
     unfinished.environment.devices_known = false;
+    unfinished.environment.existing_left_out = Some("2 whose creators have ended".to_owned());
     same("report-empty.txt", &shown(&unfinished, Format::Text, |_| {}));
 }
 
@@ -136,6 +146,12 @@ fn streams() {
     same("events.txt", &String::from_utf8(plain).unwrap());
     let json: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect();
     same("events.jsonl", &json.concat());
+}
+
+/// Perfetto, or its Python package, shows what is in it.
+#[test]
+fn timelines() {
+    same_bytes("timeline.pftrace", &timeline::fixture());
 }
 
 #[test]

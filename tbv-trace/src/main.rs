@@ -18,14 +18,19 @@ mod doctor;
 mod ending;
 mod events;
 mod exit;
+mod export;
 mod generated;
 #[cfg(test)]
 mod golden;
+mod hist;
 mod measure;
 mod output;
+mod samples;
+mod source;
 mod stream_line;
 mod table;
 mod text;
+mod timeline;
 mod verbose;
 
 use std::process::ExitCode;
@@ -39,6 +44,10 @@ fn main() -> ExitCode {
         cli::Command::Run(args) => measure::run(args, &log),
         cli::Command::Attach(args) => measure::attach(args, &log),
         cli::Command::Events(args) => events::events(args, &log),
+        cli::Command::Hist(args) => hist::command::hist(args, &log),
+        cli::Command::Record(args) => measure::record(args, &log),
+        cli::Command::Export(args) => export::export(args, &log),
+        cli::Command::Timeline(args) => timeline::timeline(args, &log),
         cli::Command::Report(args) => output::report(args),
         cli::Command::Diff(args) => diff::diff(args),
         cli::Command::Check(args) => check::check(args),

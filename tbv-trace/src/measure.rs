@@ -1,145 +1,202 @@
-//! `tbv-trace run` and `tbv-trace attach`.
+//! `tbv-trace run`, `attach` and `record`, and the measuring of `hist`.
 //!
 //! For `run` everything is attached before the command is started, as a child that the fork program
 //! follows from birth: so there is no moment in which it runs unseen. It keeps its standard streams
 //! and its exit status.
 
 use std::{
-    io::{IsTerminal as _, stderr},
+    path::Path,
     process::{ExitCode, ExitStatus},
     time::Duration,
 };
 
 use anyhow::{Result, bail};
 use tbv_core::{
-    Filter, Names, Options, Report, Tracer, environment::Environment, report::Interval, snapshot::Snapshot,
+    Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval, snapshot::Snapshot,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    cli::{AttachArgs, Format, MeasureArgs, RunArgs},
-    command,
-    ending::{self, Ending, Second, Signals},
+    cli::{AttachArgs, CommonArgs, Format, MeasureArgs, RecordArgs, RunArgs},
+    ending::{self, Ending},
     exit,
-    output::{self, Output},
+    output::{self, Form, Output, Shown},
+    samples::Samples,
+    source::Source,
     verbose::Log,
 };
 
 /// How often `--wait` looks whether all have ended, and everyone whether the hook is still on.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often begins of spans are forgotten whose end will not come.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
+/// Length of a recording's intervals unless told otherwise.
+const RECORDED_EVERY: Duration = Duration::from_secs(1);
 /// An interval that does not end.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// `tbv-trace run`.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let filter = Filter { descendants: true, ..Filter::default() };
-    let default = if args.measure.show.format == Format::Text { Output::Stderr } else { Output::Stdout };
-    ending::block_on(async {
-        let mut signals = Signals::catch(Second::Passed)?;
-        let measured = Measured::start(&args.measure, filter, Vec::new(), default, log)?;
-        if let Some(signal) = signals.asked_to_end() {
-            say!("ended by signal {signal} while attaching; the command was not started");
-            return Ok(ExitCode::from(u8::try_from(exit::SIGNALLED + signal).unwrap_or(u8::MAX)));
-        }
-        let child = match command::start(&args.command, args.as_root)? {
-            Ok(child) => child,
-            Err(code) => return Ok(ExitCode::from(code)),
-        };
-        let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        measured.until(Ending::of_command(child, signals), words, args.wait).await
-    })
+    let show = &args.measure.show;
+    let default = if show.format == Format::Text { Output::Stderr } else { Output::Stdout };
+    let what = What { form: form_of(&args.measure)?, default, ..What::new(&args.measure.common) };
+    measure(args.into(), what, log)
 }
 
 /// `tbv-trace attach`.
 pub(crate) fn attach(args: &AttachArgs, log: &Log) -> Result<ExitCode> {
+    let what = What { form: form_of(&args.measure)?, ..What::new(&args.measure.common) };
+    measure(args.into(), what, log)
+}
+
+/// `tbv-trace record`.
+pub(crate) fn record(args: &RecordArgs, log: &Log) -> Result<ExitCode> {
+    let interval = args.common.interval.unwrap_or(RECORDED_EVERY);
+    let what = What {
+        form: Box::new(Lines),
+        interval: Some(interval),
+        spans: Spans::Counted,
+        ..What::new(&args.common)
+    };
+    measure((&args.source).try_into()?, what, log)
+}
+
+/// Measures until the source says that it is over.
+pub(crate) fn measure(source: Source<'_>, what: What<'_>, log: &Log) -> Result<ExitCode> {
     ending::block_on(async {
-        let signals = Signals::catch(Second::Ends)?;
-        let who = &args.who;
-        let measured = Measured::start(&args.measure, who.filter(), who.words(), Output::Stdout, log)?;
-        let ending = Ending::of_processes(&who.pid, args.duration, signals)?;
-        if stderr().is_terminal() && args.duration.is_none() {
-            say!("tracing by {}; Ctrl-C ends it and prints the result", measured.tracer.hook());
+        let signals = source.signals()?;
+        let measured = Measured::start(what, source, log)?;
+        match source.begin(signals, measured.tracer.hook())? {
+            Ok(ending) => measured.until(ending, source.command(), source.waits()).await,
+            Err(code) => Ok(code),
         }
-        measured.until(ending, Vec::new(), false).await
     })
+}
+
+fn form_of(args: &MeasureArgs) -> Result<Box<dyn Form>> {
+    if args.common.interval.is_some() && args.show.format == Format::Json {
+        bail!("-f json is one report: for one every interval, use -f jsonl");
+    }
+    Ok(Box::new(Shown::new(&args.show)))
+}
+
+/// A report a line.
+pub(crate) struct Lines;
+
+impl Form for Lines {
+    fn render(&mut self, report: &Report) -> Result<Vec<u8>> {
+        Ok((serde_json::to_string(report)? + "\n").into_bytes())
+    }
+}
+
+/// What is measured, and where it goes.
+pub(crate) struct What<'a> {
+    pub(crate) common: &'a CommonArgs,
+    pub(crate) interval: Option<Duration>,
+    pub(crate) form: Box<dyn Form>,
+    pub(crate) default: Output,
+    pub(crate) spans: Spans,
+    /// Where every single span goes.
+    pub(crate) samples: Option<&'a Path>,
+}
+
+impl<'a> What<'a> {
+    /// Calls and completions, a report a line to standard output.
+    pub(crate) fn new(common: &'a CommonArgs) -> Self {
+        What {
+            common,
+            interval: common.interval,
+            form: Box::new(Lines),
+            default: Output::Stdout,
+            spans: Spans::Off,
+            samples: None,
+        }
+    }
 }
 
 /// What is being traced.
 struct Measured<'a> {
-    args: &'a MeasureArgs,
+    interval: Option<Duration>,
+    strict: bool,
     /// What the kernel side leaves out, as reports say it.
     filters: Vec<String>,
     devices: Vec<String>,
     tracer: Tracer,
     names: Names,
     out: output::Reports,
+    samples: Option<Samples>,
     begin: Instant,
     /// State at the begin of the interval.
     last: Snapshot,
     last_end_ns: u64,
     intervals: u64,
+    looked: Instant,
+    tidied: Instant,
     log: &'a Log,
 }
 
 impl<'a> Measured<'a> {
-    fn start(
-        args: &'a MeasureArgs,
-        filter: Filter,
-        filters: Vec<String>,
-        default: Output,
-        log: &'a Log,
-    ) -> Result<Self> {
-        if args.interval.is_some() && args.show.format == Format::Json {
-            bail!("-f json is one report: for one every interval, use -f jsonl");
-        }
+    fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
         let names = Names::now();
+        let filter = source.filter();
         let devices = filter.devices.clone();
+        if what.samples.is_some() && what.samples == what.common.output.as_deref() {
+            bail!("-o and --samples name the same file");
+        }
+        let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
         let options = Options {
-            hook: args.how.hook,
+            hook: what.common.how.hook,
             filter,
-            max_rows: args.max_rows,
+            max_rows: what.common.max_rows,
+            spans: if samples.is_some() { Spans::Streamed } else { what.spans },
             log: log.wanted(),
             ..Options::default()
         };
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        let out = output::Reports::open(args.output.as_deref(), default, &args.show)?;
+        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
+        let samples = samples.map(|file| Samples::begin(file, &mut tracer, &devices)).transpose()?;
         let begin = Instant::now();
-        let last = Snapshot::default();
         Ok(Measured {
-            args,
-            filters,
+            interval: what.interval,
+            strict: what.common.how.strict,
+            filters: source.filters(),
             devices,
             tracer,
             names,
             out,
+            samples,
             begin,
-            last,
+            last: Snapshot::default(),
             last_end_ns: 0,
             intervals: 0,
+            looked: begin,
+            tidied: begin,
             log,
         })
     }
 
     /// Waits for the end, gives results on the way, and the last one.
     async fn until(mut self, mut ending: Ending, command: Vec<String>, wait: bool) -> Result<ExitCode> {
-        let every = self.args.interval.unwrap_or(FOREVER).min(FOREVER);
+        let every = self.interval.unwrap_or(FOREVER).min(FOREVER);
         let mut ticks = interval_at(self.begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut failed = None;
+        let (mut failed, mut read) = (None, true);
         let status = loop {
             tokio::select! {
                 biased;
-                _ = ticks.tick() => match self.tick(&command) {
+                _ = ticks.tick(), if read => match self.tick(&command) {
                     Ok(true) => {}
                     // Nobody reads any more, or nothing can be written. A command runs on to its own end.
                     end => {
-                        failed = end.err();
-                        break if command.is_empty() { None } else { ending.end().await? };
+                        (failed, read) = (end.err(), false);
+                        if command.is_empty() {
+                            break None;
+                        }
                     }
                 },
                 ended = ending.end() => break ended?,
-                () = tokio::time::sleep(LOOK_EVERY) => { self.tracer.hook_was_off(); }
+                () = tokio::time::sleep(self.pause()) => self.look()?,
             }
         };
         if let Some(error) = failed {
@@ -148,14 +205,38 @@ impl<'a> Measured<'a> {
         if wait {
             // For what the command left running, until a signal says that it is enough.
             while self.tracer.running()? > 0 && !ending.asked_to_end() {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(self.pause()).await;
+                self.look()?;
             }
         }
         self.finish(status, command)
     }
 
+    /// How long until something may have to be looked after.
+    fn pause(&self) -> Duration {
+        self.samples.as_ref().map_or(LOOK_EVERY, Samples::pause)
+    }
+
+    /// What has to be done often.
+    fn look(&mut self) -> Result<()> {
+        if let Some(samples) = &mut self.samples {
+            samples.drain(&self.names)?;
+        }
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.tracer.hook_was_off();
+        if self.tidied.elapsed() >= TIDY_EVERY {
+            self.tracer.tidy()?;
+            self.tidied = Instant::now();
+        }
+        Ok(())
+    }
+
     /// The end of an interval; whether anybody reads.
     fn tick(&mut self, command: &[String]) -> Result<bool> {
+        self.look()?;
         let now = self.tracer.snapshot()?;
         self.interval(now, nanoseconds(self.begin.elapsed()), command)
     }
@@ -193,8 +274,11 @@ impl<'a> Measured<'a> {
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
         self.log.flush();
+        if let Some(samples) = self.samples.take() {
+            samples.finish(&self.names)?;
+        }
         let mut read = true;
-        if self.args.interval.is_some() {
+        if self.interval.is_some() {
             let last = total.clone();
             read = self.interval(last, duration, &command)?;
         }
@@ -208,7 +292,7 @@ impl<'a> Measured<'a> {
             // A reader that went away does not change how the command ended.
             output::still_read(self.out.write(&report))?;
         }
-        Ok(exit::after(self.args.how.strict, lost, code))
+        Ok(exit::after(self.strict, lost, code))
     }
 }
 

@@ -17,9 +17,52 @@ use crate::{
 
 /// `tbv-trace report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let report = Report::read(&args.file)?;
-    Reports::new(Box::new(io::stdout()), &args.show).write(&report)?;
-    Ok(ExitCode::SUCCESS)
+    let out = Reports::new(Box::new(io::stdout()), Box::new(Shown::new(&args.show)));
+    recorded(&args.file, out, args.intervals).map(|shown| shown.code)
+}
+
+/// What was shown of a file.
+pub(crate) struct Recorded {
+    pub(crate) code: ExitCode,
+    /// Whether intervals were among it.
+    pub(crate) intervals: bool,
+    /// What the last report lost.
+    pub(crate) lost: u64,
+}
+
+/// Shows a report or a recording: the result of the whole time, and before it all intervals if these are wanted. Of a file
+/// that can be used up to some place, what comes before that.
+pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result<Recorded> {
+    let mut shown = Recorded { code: ExitCode::SUCCESS, intervals: false, lost: 0 };
+    let mut last: Option<Report> = None;
+    for report in tbv_core::recording::read(file)? {
+        let report = match (report, &last) {
+            (Ok(report), _) => report,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(_)) => {
+                say!("{error}; what comes before is shown");
+                shown.code = ExitCode::from(exit::USAGE);
+                break;
+            }
+        };
+        shown.intervals |= report.interval.is_some();
+        shown.lost = report.loss.total;
+        if intervals && report.interval.is_some() && !still_read(out.write(&report))? {
+            return Ok(shown);
+        }
+        last = Some(report);
+    }
+    let Some(report) = last else { return Ok(shown) };
+    if report.interval.is_none() {
+        still_read(out.write(&report))?;
+    } else {
+        say!("{} has no result of the whole time: its writer was killed, or still writes", file.display());
+        if !intervals {
+            say!("this is its last interval");
+            still_read(out.write(&report))?;
+        }
+    }
+    Ok(shown)
 }
 
 /// `tbv-trace schema`.
@@ -111,25 +154,29 @@ pub(crate) struct Reports {
     to: Box<dyn Write>,
     /// Names what is written to, in errors.
     name: String,
-    show: ShowArgs,
-    /// Reports written so far.
-    written: u64,
+    form: Box<dyn Form>,
+}
+
+/// A form that reports can have.
+pub(crate) trait Form {
+    /// The next report of a file. Nothing if that form has no place for it.
+    fn render(&mut self, report: &Report) -> Result<Vec<u8>>;
 }
 
 impl Reports {
     /// To `file`, else to `default`.
-    pub(crate) fn open(file: Option<&Path>, default: Output, show: &ShowArgs) -> Result<Self> {
+    pub(crate) fn open(file: Option<&Path>, default: Output, form: Box<dyn Form>) -> Result<Self> {
         let mut reports = match default {
-            Output::Stderr => Self::new(Box::new(io::stderr()), show),
-            Output::Stdout => Self::new(Box::new(io::stdout()), show),
+            Output::Stderr => Self::new(Box::new(io::stderr()), form),
+            Output::Stdout => Self::new(Box::new(io::stdout()), form),
         };
         reports.untouched = file.map(Untouched::open).transpose()?;
         reports.name = file.map_or(reports.name, |path| path.display().to_string());
         Ok(reports)
     }
 
-    fn new(to: Box<dyn Write>, show: &ShowArgs) -> Self {
-        Reports { untouched: None, to, name: "standard output".to_owned(), show: show.clone(), written: 0 }
+    fn new(to: Box<dyn Write>, form: Box<dyn Form>) -> Self {
+        Reports { untouched: None, to, name: "standard output".to_owned(), form }
     }
 
     /// Writes one, less what was not asked for.
@@ -141,14 +188,33 @@ impl Reports {
         if let Some(untouched) = self.untouched.take() {
             self.to = Box::new(untouched.begin()?);
         }
-        let first = self.written == 0;
-        if !first && self.show.format == Format::Text {
-            writeln!(self.to)?;
-        }
-        self.to.write_all(&render(report, &self.show, first)?)?;
+        self.to.write_all(&self.form.render(report)?)?;
         self.to.flush()?;
-        self.written += 1;
         Ok(())
+    }
+}
+
+/// Reports as tables, JSON or CSV.
+pub(crate) struct Shown {
+    show: ShowArgs,
+    first: bool,
+}
+
+impl Shown {
+    pub(crate) fn new(show: &ShowArgs) -> Self {
+        Shown { show: show.clone(), first: true }
+    }
+}
+
+impl Form for Shown {
+    fn render(&mut self, report: &Report) -> Result<Vec<u8>> {
+        let first = std::mem::take(&mut self.first);
+        let mut out = Vec::new();
+        if !first && self.show.format == Format::Text {
+            out.push(b'\n');
+        }
+        out.extend(render(report, &self.show, first)?);
+        Ok(out)
     }
 }
 

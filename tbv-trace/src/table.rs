@@ -30,7 +30,7 @@ pub(crate) fn render(report: &Report, first: bool) -> Result<Vec<u8>> {
 }
 
 /// Number of the interval (`total` for the whole time), its begin and end.
-fn when(report: &Report) -> [String; 3] {
+pub(crate) fn when(report: &Report) -> [String; 3] {
     match &report.interval {
         Some(part) => [part.number.to_string(), part.start_ns.to_string(), part.end_ns.to_string()],
         None => ["total".to_owned(), "0".to_owned(), report.duration_ns.to_string()],

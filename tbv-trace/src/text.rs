@@ -3,10 +3,18 @@
 use std::{fmt::Write as _, io};
 
 use comfy_table::{CellAlignment, Table, presets};
-use tbv_core::{Report, latency::RELATIVE_ERROR, loss::Losses, report::Call};
+use tbv_core::{
+    Report,
+    latency::RELATIVE_ERROR,
+    loss::Losses,
+    report::{Call, Completions},
+};
 
 use crate::{diff::Difference, stream_line::Line};
 
+/// What is to be known of the numbers of an interval.
+const OF_INTERVALS: &str = "interval its tables are read one after another, so they may be apart by what came meanwhile; produced and\n         \
+                            consumed count a queue's whole life\n";
 /// Stands for a number that there is not.
 const ABSENT: &str = "n/a";
 
@@ -22,7 +30,7 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
     out
 }
 
-fn header(out: &mut String, report: &Report) -> std::fmt::Result {
+pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let e = &report.environment;
     if let Some(part) = &report.interval {
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -58,6 +66,9 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     if !e.devices_known {
         writeln!(out, "note     devices are unknown: this kernel shows no BTF")?;
+    }
+    if let Some(why) = &e.existing_left_out {
+        writeln!(out, "note     existing queues left out: {}", printable(why))?;
     }
     writeln!(out, "traced   {:.3} s\n", report.duration_ns as f64 / 1e9)
 }
@@ -155,7 +166,7 @@ fn completions(report: &Report) -> String {
         vec![
             c.pid.to_string(),
             c.device.clone(),
-            format!("{}{}", c.cqn, if c.mapped { " (mapped)" } else { "" }),
+            queue(c),
             c.entries.to_string(),
             c.produced.to_string(),
             c.consumed.to_string(),
@@ -168,7 +179,17 @@ fn completions(report: &Report) -> String {
             c.occupancy_max.to_string(),
         ]
     });
-    format!("\n{}", columns(head, rows, 3))
+    let existed = report.completions.iter().any(|c| c.before.is_some());
+    let note =
+        "existed: before tracing began, so that only produced and consumed count from its creation on\n";
+    format!("\n{}{}", columns(head, rows, 3), if existed { note } else { "" })
+}
+
+/// Number of a completion queue and what is special about it.
+fn queue(c: &Completions) -> String {
+    let special = [c.mapped.then_some("mapped"), c.before.map(|_| "existed")];
+    let special: Vec<&str> = special.into_iter().flatten().collect();
+    if special.is_empty() { c.cqn.to_string() } else { format!("{} ({})", c.cqn, special.join(", ")) }
 }
 
 /// A table whose columns from `numbers` on are aligned to the right.
@@ -230,7 +251,13 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
     }
     let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
     writeln!(out, "\nlatency  inside the call; {exact} ±{:.1} %", RELATIVE_ERROR * 100.0)?;
+    out.push_str(of_interval(report));
     writeln!(out, "{}", losses(&report.loss))
+}
+
+/// The note of a report that is of an interval.
+pub(crate) fn of_interval(report: &Report) -> &'static str {
+    if report.interval.is_some() { OF_INTERVALS } else { "" }
 }
 
 /// What was lost, each way by its name.
@@ -346,7 +373,7 @@ fn change(a: u64, b: u64) -> String {
 }
 
 /// Nanoseconds with three or four significant digits and a unit.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns {
         0..=999 => format!("{ns} ns"),

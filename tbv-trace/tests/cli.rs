@@ -95,6 +95,7 @@ fn every_command_has_a_manual_page_and_completions() {
         "-run",
         "-attach",
         "-events",
+        "-timeline",
         "-report",
         "-diff",
         "-check",
@@ -123,6 +124,20 @@ fn one_json_document_cannot_hold_intervals() {
     let (_, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr.contains("-f jsonl"), "{stderr}");
+}
+
+#[test]
+fn a_timeline_needs_someone_to_trace_and_a_file_that_can_be_written() {
+    for (words, message) in [
+        (&["-o", "x.pftrace"][..], "what is to be measured?"),
+        (&["-a", "-o", "/no/such/dir/x"], "cannot write /no/such/dir/x"),
+        (&["-o", "/no/such/dir/x", "--", "true"], "cannot write /no/such/dir/x"),
+    ] {
+        let output = run(&[&["timeline"], words].concat());
+        let (stdout, stderr) = texts(&output);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.contains(message) && stderr.lines().count() == 1, "{stderr}");
+    }
 }
 
 /// Status and both texts of `check` on a changed report and budget.

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod driver_trace;
 pub mod exact;
 pub mod fault;
+pub mod hist;
 pub mod kernel;
 pub mod nobody;
 pub mod perftest;

@@ -18,7 +18,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 /// Memory that the eBPF maps of a process take, as the kernel says, in bytes.
-fn map_memory(pid: u32) -> Result<u64> {
+pub fn map_memory(pid: u32) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(format!("/proc/{pid}/fdinfo"))? {
         let text = fs::read_to_string(entry?.path()).unwrap_or_default();

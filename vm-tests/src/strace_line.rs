@@ -29,11 +29,14 @@ pub fn split(line: &str) -> Result<(u32, Line<'_>)> {
     let (tid, text) = line.split_once(' ').context("no thread id")?;
     let tid = tid.parse().context("no thread id")?;
     let text = text.trim_start();
-    let parsed = if let Some(rest) = text.strip_prefix("<... ") {
+    let parsed = if text.starts_with("???(") || text.starts_with("<... ??? resumed>") {
+        // strace could not read which call it is, because the process was killed meanwhile.
+        Line::Other
+    } else if let Some(rest) = text.strip_prefix("<... ") {
         Line::Resumed(rest.split_once(" resumed>").context("no 'resumed'")?.1)
     } else if text.starts_with("+++ ") {
         Line::Ended
-    } else if text.starts_with("--- ") || text.starts_with("???(") {
+    } else if text.starts_with("--- ") {
         Line::Other
     } else if let Some(begun) = text.strip_suffix(UNFINISHED) {
         Line::Begun(begun)
@@ -153,6 +156,14 @@ fn bytes(quoted: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_strace_could_not_read_is_none() {
+        for text in ["327 ???( <unfinished ...>", "327   <... ??? resumed>)                = ?"] {
+            assert_eq!(split(text).unwrap(), (327, Line::Other), "{text}");
+        }
+        assert!(matches!(split("327 <... ioctl resumed>) = ?").unwrap(), (327, Line::Resumed(_))));
+    }
 
     #[test]
     fn strings_are_unquoted() {

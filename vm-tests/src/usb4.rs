@@ -77,11 +77,13 @@ pub fn live() -> Result<u64> {
     DEVICES.iter().map(|device| counter(device, "live")).sum()
 }
 
-/// Both sides of ib_send_bw, for longer than any test lasts, once objects exist on both devices.
-pub fn traffic() -> Result<Running> {
+/// Both sides of ib_send_bw, for longer than any test lasts, once objects exist on both devices; completions are polled
+/// in this `way`, `mapped` or `ioctl`.
+pub fn traffic(way: &str) -> Result<Running> {
     let [server, client] = DEVICES;
     let script = format!(
-        "ib_send_bw -F -d {server} -s 4096 -n 100000000 >/dev/null 2>&1 &
+        "export USB4_RDMA_CQ={way}
+        ib_send_bw -F -d {server} -s 4096 -n 100000000 >/dev/null 2>&1 &
         until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
         ib_send_bw -F -d {client} -s 4096 -n 100000000 127.0.0.1 >/dev/null 2>&1 &
         wait"

@@ -397,13 +397,14 @@ fn with_a_tiny_ring_delivered_and_lost_are_all_calls() -> Result<()> {
 
 #[test]
 fn with_the_default_ring_nothing_is_lost_at_full_speed() -> Result<()> {
-    let arguments = ["--procs", "4", "--seconds", "5", "--cases", CASES];
+    // So many calls, and not for so long: how fast a machine is, is not judged.
+    let arguments = ["--procs", "4", "--count", "1000", "--cases", CASES];
     let (stream, sent) = Streamed::of(&[], &arguments)?;
     println!("{} delivered", stream.calls.len());
     ensure!(stream.end["loss"]["total"] == 0, "{}", stream.end);
     let difference = calls::difference(("sent", &sent), ("streamed", &stream.counts()?));
     ensure!(difference.is_empty(), "{difference}");
-    ensure!(stream.calls.len() > 10_000, "only {} calls", stream.calls.len());
+    ensure!(stream.calls.len() >= 4 * 1000 * CASES.split(',').count(), "{} calls", stream.calls.len());
     Ok(())
 }
 

@@ -68,7 +68,7 @@ fn mistakes() -> Result<()> {
 
 fn kills() -> Result<()> {
     for round in 0..KILLS {
-        let traffic = usb4::traffic()?;
+        let traffic = usb4::traffic("mapped")?;
         thread::sleep(Duration::from_millis(300 * round));
         usb4::kill(traffic)?;
     }
@@ -112,7 +112,7 @@ fn unplugged_queues() -> Result<()> {
 }
 
 fn unload_under_traffic() -> Result<()> {
-    let traffic = usb4::traffic()?;
+    let traffic = usb4::traffic("mapped")?;
     command::run(&["rmmod", "thunderbolt_ibverbs"], LIMIT)?.success()?;
     drop(traffic);
     usb4::reload()

@@ -28,7 +28,7 @@ fn random_ms(round: u64) -> u64 {
 fn killed_clients_leave_no_object() -> Result<()> {
     usb4::set_up()?;
     for round in 0..ROUNDS {
-        let running = usb4::traffic()?;
+        let running = usb4::traffic("mapped")?;
         let wait = random_ms(round);
         std::thread::sleep(Duration::from_millis(wait));
         usb4::kill(running).with_context(|| format!("round {round}, killed after {wait} ms"))?;
@@ -39,7 +39,7 @@ fn killed_clients_leave_no_object() -> Result<()> {
 #[test]
 fn rmmod_with_open_contexts_and_traffic_works_and_the_module_comes_back() -> Result<()> {
     usb4::set_up()?;
-    let running = usb4::traffic()?;
+    let running = usb4::traffic("mapped")?;
     ensure!(usb4::live()? > 0, "nothing is open");
     command::run(&["rmmod", "thunderbolt_ibverbs"], LIMIT)?.success()?;
     ensure!(!PathBuf::from("/sys/module/thunderbolt_ibverbs").exists(), "still loaded");

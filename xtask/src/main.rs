@@ -46,6 +46,8 @@ enum Command {
     Bench(bench::Args),
     /// Run sparse and checkpatch over the kernel module
     CheckKmod,
+    /// Give the files that tbv-trace's tests write to other implementations of their formats
+    CheckFormats,
     /// Print the folder of kernel headers that out-of-tree modules are built against
     KernelDir(kernels::Args),
 }
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Build(args) => (build::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), 1),
         Command::CheckKmod => (test::kmod_static::run(), 1),
+        Command::CheckFormats => (test::formats::run(), 1),
         Command::KernelDir(args) => (kernels::print_dir(&args), 1),
         Command::Test(args) => (test::run(&args), 1),
         Command::Demo(args) => match demo::run(&args) {

@@ -42,6 +42,7 @@ fn call(pid: u32, op: &str, count: u64) -> Call {
         errors: 0,
         errnos: BTreeMap::new(),
         latency_ns: None,
+        latency_sum_ns: None,
         latency_buckets: None,
     }
 }
@@ -78,6 +79,7 @@ fn report(polls: u64, mapped: bool) -> Report {
                 polls_empty: None,
                 polls_overflow: None,
                 polled: None,
+                before: None,
             });
         }
         for (queue, opcode) in [("send", "SEND"), ("receive", "RECV")] {

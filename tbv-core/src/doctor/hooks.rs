@@ -5,9 +5,9 @@ use std::path::Path;
 use super::{Check, NOT_ALLOWED, Status};
 use crate::{
     Filter, Hook, Options, devices,
+    loaded::Loaded,
     obstacles::{self, Obstacle},
-    tracer::{self, Loaded},
-    watch,
+    tracer, watch,
 };
 
 const CHOSEN: &str = "hook in use";

@@ -1,8 +1,9 @@
 //! The memory that the maps take.
 
 use tbv_common::{
-    Cq, CqKey, ErrnoKey, Histogram, MAX_CQS, MAX_ERRNOS, MAX_HISTOGRAMS, MAX_PROCESSES, MAX_ROWS,
-    MAX_TARGETS, MAX_THREADS, MAX_WORK, Process, Row, RowKey, Thread, Work, WorkKey,
+    Completion, CompletionKey, Cq, CqKey, ErrnoKey, Histogram, MAX_COMPLETIONS, MAX_CQS, MAX_ERRNOS,
+    MAX_HISTOGRAMS, MAX_PROCESSES, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, MAX_TARGETS, MAX_THREADS,
+    MAX_WORK, Process, Qp, QpKey, Request, RequestKey, Row, RowKey, SpanKey, Thread, Work, WorkKey,
 };
 
 use super::Check;
@@ -26,11 +27,17 @@ pub(super) fn check() -> Check {
         + hash(MAX_CQS, size_of::<CqKey>(), size_of::<Cq>())
         + hash(MAX_WORK, size_of::<WorkKey>(), size_of::<Work>())
         + LOG;
+    let spans = hash(MAX_REQUESTS, size_of::<RequestKey>(), size_of::<Request>())
+        + hash(MAX_COMPLETIONS, size_of::<CompletionKey>(), size_of::<Completion>())
+        + hash(MAX_QPS, size_of::<QpKey>(), size_of::<Qp>())
+        + hash(MAX_SPANS, size_of::<SpanKey>(), size_of::<Row>());
     let mib = |bytes: usize| bytes.div_ceil(1 << 20);
     let found = format!(
-        "{} MiB at once, at most {} MiB; `events` has its ring buffer besides, {} MiB unless told otherwise",
+        "{} MiB at once, at most {} MiB; `hist`, `record`, `export` and `timeline` {} MiB more; a stream has its \
+         ring buffer besides, {} MiB unless told otherwise",
         mib(histograms),
         mib(histograms + rest),
+        mib(spans),
         mib(RING_DEFAULT as usize)
     );
     Check::ok("memory", found)

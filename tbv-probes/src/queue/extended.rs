@@ -69,9 +69,10 @@ fn send_in_bursts(lane: &mut Lane, count: u64, taken: &AtomicU64) -> Result<(), 
         for _ in 0..DEPTH {
             lane.send()?;
         }
-        let patience = Patience::new();
-        while taken.load(Ordering::Acquire) < 2 * lane.sent {
-            patience.rest("the end of a burst")?;
+        let (mut patience, mut seen) = (Patience::new(), 0);
+        while seen < 2 * lane.sent {
+            let before = std::mem::replace(&mut seen, taken.load(Ordering::Acquire));
+            patience.after(seen > before, "the end of a burst")?;
         }
     }
     Ok(())

@@ -48,12 +48,10 @@ pub fn fork(ports: &Ports, again: &Devices) -> Result<String, Error> {
 
 /// Takes so many completions, which must come in order: nobody else takes any.
 fn take(poller: Poller<'_>, count: u64, taken: &AtomicU64) -> Result<(), Error> {
-    let patience = Patience::new();
+    let mut patience = Patience::new();
     while taken.load(Ordering::Relaxed) < count {
         let got = poller.poll(4)?;
-        if got.is_empty() {
-            patience.rest("the parent's completions")?;
-        }
+        patience.after(!got.is_empty(), "the parent's completions")?;
         for completion in got {
             good(&completion)?;
             let next = taken.fetch_add(1, Ordering::Relaxed);
@@ -79,9 +77,9 @@ fn in_child(parents: &Cq, again: &Devices) -> Result<(), Error> {
     let mut lane = Lane::new(&ports, 4, &queue, &receive_cq)?;
     lane.send()?;
     lane.receive_all()?;
-    let patience = Patience::new();
+    let mut patience = Patience::new();
     while queue.poll(1)?.is_empty() {
-        patience.rest("the child's completion")?;
+        patience.after(false, "the child's completion")?;
     }
     Ok(())
 }

@@ -18,11 +18,11 @@ pub fn gone(ports: &Ports, receives: u32) -> Result<String, Error> {
         lane.post_receive(id)?;
     }
     announce();
-    let patience = Patience::new();
+    let mut patience = Patience::new();
     let mut flushed = 0;
     loop {
         match queue.poll(3) {
-            Ok(got) if got.is_empty() => patience.rest("the end of the device")?,
+            Ok(got) if got.is_empty() => patience.after(false, "the end of the device")?,
             Ok(got) => {
                 for completion in got {
                     must(completion.status == IBV_WC_WR_FLUSH_ERR && completion.wr_id == flushed, || {

@@ -23,14 +23,12 @@ pub fn hostile(ports: &Ports, cqe: u32, count: u64) -> Result<String, Error> {
     thread::scope(|scope| {
         scope.spawn(|| scribble(page, &ended, &scribbles));
         let mut everything = || {
-            let patience = Patience::new();
+            let mut patience = Patience::new();
             while lane.sent < count || scribbles.load(Ordering::Relaxed) < 100_000 {
                 let errno = lane.try_send();
                 // The send queue empties as messages are acknowledged, whatever becomes of their completions.
                 must(errno == 0 || errno == libc::ENOMEM, || format!("posting: errno {errno}"))?;
-                if errno != 0 {
-                    patience.rest("room in the send queue")?;
-                }
+                patience.after(errno == 0, "room in the send queue")?;
                 lane.receive_all()?;
                 polls += 1;
                 errors += u64::from(queue.poll(8).is_err());

@@ -70,12 +70,10 @@ impl Lane {
 
     /// Waits until all that was sent has been received, in order. No other lane may use the receive queue.
     pub fn receive_all(&mut self) -> Result<(), Error> {
-        let patience = Patience::new();
+        let mut patience = Patience::new();
         while self.received < self.sent {
             let got = self.ends[1].qp.receive_cq().poll(64)?;
-            if got.is_empty() {
-                patience.rest("a message on its way")?;
-            }
+            patience.after(!got.is_empty(), "a message on its way")?;
             for completion in got {
                 good(&completion)?;
                 must(completion.wr_id == self.received, || {

@@ -32,7 +32,7 @@ use crate::verbs::Error;
 /// After this much time without progress something is wrong.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Lets others run; an error if that has gone on for too long.
+/// For how long nothing has come.
 pub(crate) struct Patience(Instant);
 
 impl Patience {
@@ -40,7 +40,13 @@ impl Patience {
         Patience(Instant::now())
     }
 
-    pub(crate) fn rest(&self, what: &str) -> Result<(), Error> {
+    /// Told whether the last round brought anything. If not, lets others run; an error if that has gone on for too
+    /// long.
+    pub(crate) fn after(&mut self, progress: bool, what: &str) -> Result<(), Error> {
+        if progress {
+            *self = Self::new();
+            return Ok(());
+        }
         std::thread::yield_now();
         if self.0.elapsed() < PATIENCE {
             return Ok(());

@@ -43,11 +43,11 @@ pub fn overflow(ports: &Ports, cqe: u32) -> Result<String, Error> {
         for _ in 0..10 {
             lane.send()?;
             lane.receive_all()?;
-            let patience = super::Patience::new();
+            let mut patience = super::Patience::new();
             let completion = loop {
                 match queue.poll(1)?.pop() {
                     Some(completion) => break completion,
-                    None => patience.rest("a completion after an overflow")?,
+                    None => patience.after(false, "a completion after an overflow")?,
                 }
             };
             good(&completion)?;

@@ -64,11 +64,13 @@ pub fn threads(ports: &Ports, cqe: u32, pollers: u32, lanes: u32, count: u64) ->
 }
 
 fn send_all(traffic: &mut [Lane], count: u64, capacity: u64, taken: &AtomicU64) -> Result<(), Error> {
-    let (mut sent, total) = (0, count * traffic.len() as u64);
+    let (mut sent, mut seen, total) = (0, 0, count * traffic.len() as u64);
     let mut patience = Patience::new();
-    while taken.load(Ordering::Acquire) < total {
-        let under_way = sent - taken.load(Ordering::Acquire);
-        if sent < total && under_way < capacity {
+    while seen < total {
+        let before = std::mem::replace(&mut seen, taken.load(Ordering::Acquire));
+        let room = sent < total && sent - seen < capacity;
+        patience.after(room || seen > before, "completions")?;
+        if room {
             let lane = (sent % traffic.len() as u64) as usize;
             traffic[lane].send()?;
             sent += 1;
@@ -76,9 +78,6 @@ fn send_all(traffic: &mut [Lane], count: u64, capacity: u64, taken: &AtomicU64) 
             if traffic[lane].sent.is_multiple_of(u64::from(DEPTH / 2)) {
                 traffic[lane].receive_all()?;
             }
-            patience = Patience::new();
-        } else {
-            patience.rest("completions")?;
         }
     }
     Ok(())

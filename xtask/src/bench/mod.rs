@@ -1,5 +1,8 @@
-//! `cargo xtask bench`: what tracing costs, what polling costs, and the throughput of both ways to poll.
+//! `cargo xtask bench`: what tracing costs, what polling costs, the throughput of both ways to poll, and what histograms
+//! cost.
 
+mod guest;
+mod hist;
 mod sweep;
 
 use std::{fs, path::PathBuf, process::Stdio};
@@ -15,14 +18,15 @@ use crate::{paths, process, setup};
   tracing  what a traced call costs, natively: needs root and a kernel with BTF; about three minutes
   poll     what a poll of a published completion queue costs next to a system call, natively; seconds
   sweep    throughput of ib_send_bw in a guest, completions polled by ioctl and from memory; about ten minutes
+  hist     what latency histograms cost a message of ib_send_lat and ib_send_bw in a guest; about five minutes
 
 Examples:
   cargo xtask bench
   cargo xtask bench --only tracing --rounds 3
-  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep}.md"
+  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep,hist}.md"
 )]
 pub(crate) struct Args {
-    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep]
+    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep, 5 for hist]
     #[arg(long)]
     rounds: Option<u32>,
     /// Only this part
@@ -38,16 +42,18 @@ enum Part {
     Tracing,
     Poll,
     Sweep,
+    Hist,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Tracing, Part::Poll, Part::Sweep];
+    const ALL: [Part; 4] = [Part::Tracing, Part::Poll, Part::Sweep, Part::Hist];
 
     fn name(self) -> &'static str {
         match self {
             Part::Tracing => "tracing",
             Part::Poll => "poll",
             Part::Sweep => "sweep",
+            Part::Hist => "hist",
         }
     }
 
@@ -56,6 +62,7 @@ impl Part {
             Part::Tracing => "What tracing costs",
             Part::Poll => "What a poll of a published completion queue costs",
             Part::Sweep => "Throughput, completions polled by ioctl and from memory",
+            Part::Hist => "What latency histograms cost a message",
         }
     }
 
@@ -69,6 +76,11 @@ impl Part {
             }
             Part::Poll => "",
             Part::Sweep => "\nA difference inside the spread is none.\n",
+            Part::Hist => {
+                "\nThe arms: nothing is traced; the driver's tracepoints are on, into tracefs, without a program; \
+                 `tbv-trace hist -a`;\nthe same with every span streamed (`--samples`). An emulated processor makes \
+                 programs dearer than a real one does:\ncompare the arms, and claim no time.\n"
+            }
         }
     }
 
@@ -77,6 +89,7 @@ impl Part {
             Part::Tracing => 9,
             Part::Poll => 25,
             Part::Sweep => 3,
+            Part::Hist => 5,
         })
     }
 }
@@ -91,6 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Part::Tracing => natively(&["--rounds", &rounds.to_string()])?,
             Part::Poll => natively(&["poll", "--rounds", &rounds.to_string()])?,
             Part::Sweep => sweep::run(rounds)?,
+            Part::Hist => hist::run(rounds)?,
         };
         println!("{table}");
         if args.write {
@@ -111,7 +125,7 @@ fn natively(words: &[&str]) -> Result<String> {
 fn write(part: Part, rounds: u32, table: &str) -> Result<()> {
     let file = paths::root().join("docs/results").join(part.name()).with_extension("md");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let place = if part == Part::Sweep { "in an emulated guest" } else { "natively" };
+    let place = if matches!(part, Part::Sweep | Part::Hist) { "in an emulated guest" } else { "natively" };
     let (title, name, kernel) = (part.title(), part.name(), kernel.trim());
     let text = format!(
         "# {title}\n\n`cargo xtask bench --only {name} --rounds {rounds} --write`, Linux {kernel}, {place}.\n\n```\n\

@@ -1,15 +1,10 @@
 //! Throughput by number of queue pairs and message size, with completions polled in both ways.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    io::{BufRead as _, BufReader},
-    process::Stdio,
-};
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use crate::{build, paths, process};
+use super::guest::{self, spread};
 
 /// What the guest runs, in the workspace: the guest sees this machine's files.
 const SCRIPT: &str = "xtask/src/bench/sweep.sh";
@@ -21,23 +16,8 @@ const ARMS: [&str; 2] = ["ioctl", "mapped"];
 type Rates = BTreeMap<(u32, u32), [Vec<f64>; 2]>;
 
 pub(super) fn run(rounds: u32) -> Result<String> {
-    build::all(false)?;
-    let limit = (120 + RUNS * rounds * 30).to_string();
-    let mut guest = process::xtask(["vm", "--no-build", "--timeout", &limit, "--", "sh", SCRIPT])?
-        .arg(rounds.to_string())
-        .current_dir(paths::root())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start the guest")?;
     let mut rates = Rates::new();
-    let output = BufReader::new(guest.stdout.take().context("no output to read")?);
-    for (number, line) in (1..).zip(output.lines()) {
-        let line = line.context("reading the guest's output")?;
-        add(&mut rates, &line).with_context(|| format!("not a run: {line:?}"))?;
-        eprintln!("bench: {number}/{} {line} MiB/s", RUNS * rounds);
-    }
-    let status = guest.wait().context("waiting for the guest")?;
-    ensure!(status.success(), "the guest: {status}");
+    guest::lines(SCRIPT, rounds, RUNS * rounds, |line| add(&mut rates, line))?;
     Ok(table(&rates))
 }
 
@@ -70,15 +50,6 @@ fn table(rates: &Rates) -> String {
     table
 }
 
-/// Least, median and most.
-fn spread(of: &[f64]) -> [f64; 3] {
-    let mut sorted = of.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |i: usize| sorted.get(i).copied().unwrap_or(f64::NAN);
-    let last = sorted.len().saturating_sub(1);
-    [at(0), at(last / 2).midpoint(at(sorted.len() / 2)), at(last)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +70,6 @@ mod tests {
 
     #[test]
     fn the_script_is_there() {
-        assert!(paths::root().join(SCRIPT).is_file());
+        assert!(crate::paths::root().join(SCRIPT).is_file());
     }
 }

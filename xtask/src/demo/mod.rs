@@ -26,7 +26,7 @@ pub(crate) struct Args {
     rounds: u32,
 }
 
-/// With an odd number ib_send_lat posts one receive more than it needs, and the calls per iteration do not
+/// With an odd number ib_send_lat can post one receive more than it needs, and the calls per iteration do not
 /// come out even; with few, setting up weighs more (ci/mapped.toml).
 fn iterations(text: &str) -> Result<u32, String> {
     match text.parse() {

@@ -7,6 +7,7 @@ pub(crate) mod ebpf;
 pub(crate) mod kernel;
 mod linux_source;
 mod packages;
+pub(crate) mod python;
 mod sources;
 
 use std::fs::{self, File};
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     packages::install()?;
     ebpf::install()?;
     checkpatch::install()?;
+    python::install()?;
     let kernel = kernels::choose(args.kernel.as_deref())?;
     say(&format!("kernel: {} is there", kernel.version));
     Ok(())

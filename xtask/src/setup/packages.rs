@@ -8,7 +8,7 @@ use super::say;
 use crate::process;
 
 /// Packages, why they are needed, and a program that proves each group is there.
-const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 8] = [
     (
         "virtual machines",
         &["qemu-system-x86", "busybox-static", "kmod", "xz-utils", "zstd"],
@@ -32,6 +32,7 @@ const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
         &["strace", "bpftool", "bpftrace", "perf"],
     ),
     ("tests of terminal programs", &["tmux"], &["tmux"]),
+    ("reading tbv-trace's output by other programs", &["python3-venv"], &["python3"]),
 ];
 
 /// Installs what is missing, or says how when we are not root.

@@ -10,7 +10,7 @@ pub(super) fn text() -> String {
     format!(
         "\
 Tiers:
-  quick   Without an option. About 25 minutes from a clean checkout on 2 idle cores, and 15 when all
+  quick   Without an option. About 25 minutes from a clean checkout on 2 idle cores, and 20 when all
           is built; on other machines more or less. Leaves out what is marked [--full only], and
           waits for events in cq_published 50,000 times instead of 1,000,000.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a

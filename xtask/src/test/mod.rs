@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check, on this machine and in guests, and one closing line.
 
 mod doubles;
+pub(crate) mod formats;
 mod help;
 pub(crate) mod kmod_static;
 mod results;
@@ -237,7 +238,9 @@ fn conclude(outcomes: &[Outcome], full: bool) -> Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))?;
     }
     if total.failed > 0 {
-        bail!("{} failed", total.failed);
+        let failed = outcomes.iter().filter(|outcome| outcome.counts.failed > 0);
+        let names: Vec<&str> = failed.map(|outcome| outcome.suite).collect();
+        bail!("{} failed, in: {}", total.failed, names.join(", "));
     }
     ensure!(total.passed > 0, "no test ran");
     Ok(())

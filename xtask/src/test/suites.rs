@@ -65,7 +65,11 @@ pub(super) const HOST: &[Suite] = &[
     check("rustfmt", "the code has the house's form", "cargo fmt --all --check"),
     Suite {
         counts_tests: true,
-        ..check("host", "tests that need no kernel of their own", "cargo test --quiet --workspace")
+        ..check(
+            "host",
+            "tests that need no kernel of their own",
+            "cargo test --quiet --workspace --no-fail-fast",
+        )
     },
     check(
         "wire-fuzz",
@@ -82,6 +86,7 @@ pub(super) const BESIDE: &[Suite] = &[
         "cargo clippy --quiet --workspace --all-targets --features vm-tests/vm -- -D warnings",
     ),
     check("kmod-static", "sparse and checkpatch have nothing to say about the driver", "xtask check-kmod"),
+    check("formats", "other implementations read what tbv-trace writes", "xtask check-formats"),
     // In a folder of its own, or both would be built anew every time.
     Suite {
         counts_tests: true,
@@ -109,6 +114,10 @@ pub(super) const VM: &[Suite] = &[
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
     driver("cq_published", "completion queues in user space: every completion once, whatever happens"),
+    driver(
+        "histograms",
+        "where the time of messages goes, against programs that know and faults that are known",
+    ),
     driver("probes", "every byte and every error of our driver and provider"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
@@ -117,7 +126,7 @@ pub(super) const VM: &[Suite] = &[
         ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
     },
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
-    driver("completions", "work requests and completions of our driver, counted exactly"),
+    driver("completions", "work requests and completions of our driver, counted exactly, also from mid-run"),
     driver("usdt", "completions taken in user space, as the provider's probes tell"),
     driver("gate", "ioctl counts within the budgets of ci/, and a regressed provider found out"),
     vm("no_rdma", "a machine without RDMA"),

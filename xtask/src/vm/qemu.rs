@@ -190,7 +190,7 @@ mod tests {
             "local,id=root,path=/,multidevs=remap,security_model=none,readonly=on",
             "local,id=share0,path=/out,multidevs=remap,security_model=none -device",
             "thread=single",
-            "-cpu max,cx16=off ",
+            "-cpu qemu64,cx16=off,smap=on,smep=on ",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -2,6 +2,8 @@
 //! against strace of the same run.
 #![cfg(feature = "vm")]
 
+mod existing;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

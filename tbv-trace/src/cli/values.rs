@@ -1,0 +1,47 @@
+//! Values with a unit or a limit.
+
+use std::time::Duration;
+
+use tbv_core::events;
+
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if duration >= Duration::from_millis(1) => Ok(duration),
+        Err(_) if !seconds.is_nan() && seconds > 0.0 => Err("is too long".to_owned()),
+        _ => Err("must be at least 0.001".to_owned()),
+    }
+}
+
+pub(super) fn ring_bytes(text: &str) -> Result<u32, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = number.parse::<u32>().ok().and_then(|n| n.checked_mul(unit));
+    let fits = |n: &u32| n.is_power_of_two() && (events::RING_MIN..=events::RING_MAX).contains(n);
+    bytes.filter(fits).ok_or_else(|| "must be a power of two from 4K to 1G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_understood_or_refused() {
+        assert_eq!(
+            ["4096", "4K", "8M", "1g"].map(|t| ring_bytes(t).unwrap()),
+            [4096, 4096, 8 << 20, 1 << 30]
+        );
+        for bad in ["", "K", "3K", "2048", "2G", "4G", "-4K", "8MB"] {
+            assert!(ring_bytes(bad).is_err(), "{bad}");
+        }
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["", "0", "-1", "nan", "inf", "x"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+        assert_eq!(seconds("1e300"), Err("is too long".to_owned()));
+    }
+}
