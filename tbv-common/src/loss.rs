@@ -46,9 +46,11 @@ pub enum Loss {
     BackwardSpan = 18,
     /// A probe of the provider's whose arguments could not be read, or cannot be true.
     ProbesUnreadable = 19,
+    /// A queue that fell back to system calls and is not in the result: the map is full.
+    FallBacksFull = 20,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 20;
+    pub const COUNT: u32 = 21;
 }

@@ -373,8 +373,8 @@ pub struct Cq {
     pub polled: u64,
     /// A [`Before`].
     pub before: u32,
-    /// Always zero.
-    pub reserved: u32,
+    /// 1 once a probe of the provider has told of it.
+    pub told: u32,
     /// Of a queue from before: completions put in before its first event while traced.
     pub produced_before: u64,
     /// The same of completions taken out.

@@ -60,7 +60,8 @@ pub struct Report {
     /// One element per queue pair of our own driver; empty if spans were not measured.
     #[serde(default)]
     pub queue_pairs: Vec<QueuePair>,
-    /// Why completion queues are polled by system call; empty if none is, or the provider's probes were not attached.
+    /// Why completion queues are polled by system call, on any of our devices; empty if none is, or the provider's probes
+    /// were not attached.
     #[serde(default)]
     pub fall_backs: Vec<FallBacks>,
     /// What was lost: all zero means that the counts are exact.
@@ -178,8 +179,8 @@ pub struct Completions {
     /// Completions in it right after one was put in, on average; absent if none was, while traced.
     #[serde(default)]
     pub occupancy_mean: Option<f64>,
-    /// Polls in user space that took completions, while traced. This and what follows is from the provider's probes:
-    /// absent if they were not attached, or the queue was not published.
+    /// Polls in user space that took completions, while traced. This and the three that follow are from the provider's
+    /// probes: absent if none told of the queue, because they were not attached or nobody polled it in user space.
     #[serde(default)]
     pub polls_hit: Option<u64>,
     /// Polls in user space that found nothing.
@@ -188,8 +189,9 @@ pub struct Completions {
     /// Polls in user space that told of lost completions.
     #[serde(default)]
     pub polls_overflow: Option<u64>,
-    /// Completions that `polls_hit` took. Once the queue is destroyed it is `consumed_in_user_space`, unless the queue was
-    /// created before tracing began or is polled by a provider that was not attached to.
+    /// Completions that `polls_hit` took. Once the queue is destroyed it is `consumed_in_user_space`, unless the queue
+    /// existed when tracing began (that one counts from the queue's first event on), or a thread was killed between
+    /// taking and telling.
     #[serde(default)]
     pub polled: Option<u64>,
     /// Of a queue that existed when tracing began: what had happened on it before; absent if it was created later.
@@ -265,7 +267,7 @@ impl Report {
             completions: snapshot
                 .cqs
                 .iter()
-                .map(|(key, cq)| completions(*key, cq, devices, snapshot))
+                .map(|(key, cq)| completions(*key, cq, devices, !snapshot.qps.is_empty()))
                 .collect(),
             work_requests: snapshot
                 .work
@@ -408,9 +410,8 @@ pub fn driver_device(index: u32, devices: &Devices) -> String {
         .map_or_else(|| UNKNOWN_DEVICE.to_owned(), |device| device.name.clone())
 }
 
-fn completions(key: CqKey, cq: &Cq, devices: &Devices, snapshot: &Snapshot) -> Completions {
-    let timed = !snapshot.qps.is_empty();
-    let probed = |n: u64| (snapshot.probed && cq.mapped != 0).then_some(n);
+fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completions {
+    let told = |n: u64| (cq.told != 0).then_some(n);
     Completions {
         pid: cq.pid,
         device: driver_device(key.device, devices),
@@ -431,10 +432,10 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, snapshot: &Snapshot) -> C
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
         occupancy_mean: (cq.pushed > 0).then(|| cq.occupancy_sum as f64 / cq.pushed as f64),
-        polls_hit: probed(cq.polls_hit),
-        polls_empty: probed(cq.polls_empty),
-        polls_overflow: probed(cq.polls_overflow),
-        polled: probed(cq.polled),
+        polls_hit: told(cq.polls_hit),
+        polls_empty: told(cq.polls_empty),
+        polls_overflow: told(cq.polls_overflow),
+        polled: told(cq.polled),
         before: (cq.before != Before::No as u32)
             .then_some(TotalsBefore { produced: cq.produced_before, consumed: cq.consumed_before }),
     }

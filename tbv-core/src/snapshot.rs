@@ -52,9 +52,7 @@ pub struct Snapshot {
     pub spans: BTreeMap<SpanKey, Distribution>,
     /// Queue pairs of our own driver, if spans were measured.
     pub qps: BTreeMap<QpKey, QueuePairTotals>,
-    /// Whether the provider's probes were attached.
-    pub probed: bool,
-    /// Queues that are polled by system call, though not wanted so, if they were.
+    /// Queues that are polled by system call, though not wanted so, as the provider's probes tell.
     pub fall_backs: BTreeMap<FallBackKey, u64>,
     /// What was lost.
     pub losses: Losses,
@@ -117,7 +115,6 @@ impl Snapshot {
         });
         Snapshot {
             rows,
-            probed: self.probed,
             fall_backs: fall_backs.filter(|(_, queues)| *queues > 0).collect(),
             spans: spans.filter(|(_, span)| span.count > 0).collect(),
             qps: qps.collect(),
@@ -153,7 +150,7 @@ pub(crate) struct Outside {
     pub(crate) ended: bool,
 }
 
-pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>, probed: bool) -> Result<Snapshot> {
+pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<Snapshot> {
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
     for (key, count) in collect::<ErrnoKey, u64>(ebpf, "ERRNOS")? {
         errnos.entry(key.row).or_default().insert(key.errno, count);
@@ -190,8 +187,8 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>, probed: bo
         }
         qps = left.totals(ebpf)?;
     }
-    let fall_backs = if probed { collect(ebpf, "FALL_BACKS")? } else { BTreeMap::new() };
-    Ok(Snapshot { rows, processes, cqs, work, spans, qps, probed, fall_backs, losses })
+    let fall_backs = collect(ebpf, "FALL_BACKS")?;
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, fall_backs, losses })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {

@@ -78,8 +78,8 @@ pub struct Tracer {
     ebpf: Ebpf,
     /// Whether spans are measured.
     spans: bool,
-    /// Whether the provider's probes are attached.
-    probed: bool,
+    /// Files of the provider whose probes are attached.
+    probes: Vec<PathBuf>,
     /// What spans that will not end have left behind.
     left: Left,
     started_ns: u64,
@@ -129,9 +129,11 @@ impl Tracer {
                 reason,
             })?;
         }
-        // Without the driver there is no queue of ours, but the probes cost the same.
-        let probed = !options.usdt.is_empty() && (driver.is_some() || options.instead_of_uverbs.is_some());
-        if probed {
+        if !options.usdt.is_empty() {
+            // Without it there is no queue that a probe could tell of.
+            if driver.is_none() && options.instead_of_uverbs.is_none() {
+                return Err(usdt::without_driver(&options.usdt));
+            }
             usdt::attach(&mut ebpf, &options.usdt)?;
             links.also(usdt::PROGRAMS);
         }
@@ -145,7 +147,7 @@ impl Tracer {
         let existing_left_out = existing.settle(&mut ebpf)?;
         Ok(Tracer {
             spans: options.spans != Spans::Off && driver.is_some(),
-            probed,
+            probes: options.usdt.clone(),
             left: Left::default(),
             ebpf,
             started_ns,
@@ -192,6 +194,7 @@ impl Tracer {
         environment.devices_known = self.devices_known();
         environment.driver_trace_abi = self.driver;
         environment.existing_left_out.clone_from(&self.existing_left_out);
+        environment.probes = self.probes.iter().map(|path| path.display().to_string()).collect();
         environment
     }
 
@@ -233,7 +236,7 @@ impl Tracer {
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.outside(false)?, self.left(), self.probed)
+        snapshot::take(&self.ebpf, self.outside(false)?, self.left())
     }
 
     fn left(&self) -> Option<Left> {
@@ -301,7 +304,7 @@ impl Tracer {
         // A call that was still running is not seen to end, and must not go on counting while the maps are read.
         self.config.state = State::Idle as u32;
         write_config(&mut self.ebpf, self.config)?;
-        snapshot::take(&self.ebpf, outside, self.left(), self.probed)
+        snapshot::take(&self.ebpf, outside, self.left())
     }
 }
 

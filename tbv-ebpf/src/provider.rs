@@ -76,7 +76,13 @@ fn queue(ctx: &ProbeContext) -> Option<(&'static Site, CqKey, *mut Cq)> {
     let key = CqKey { device: device as u32, cqn: cqn as u32 };
     let cq = CQS.get_ptr_mut(key)?;
     // SAFETY: a live map value.
-    (unsafe { (*cq).pid } == tgid()).then_some((site, key, cq))
+    unsafe {
+        if (*cq).pid != tgid() {
+            return None;
+        }
+        (*cq).told = 1;
+    }
+    Some((site, key, cq))
 }
 
 /// `poll_hit(device, cqn, first, count)`.
@@ -143,7 +149,7 @@ pub fn fall_back(ctx: ProbeContext) -> u32 {
     match FALL_BACKS.get_ptr_mut(key) {
         // SAFETY: a live map value.
         Some(count) => unsafe { atomic::add(count, 1) },
-        None => lost(Loss::CqsFull),
+        None => lost(Loss::FallBacksFull),
     }
     0
 }

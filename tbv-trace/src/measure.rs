@@ -149,6 +149,7 @@ impl<'a> Measured<'a> {
             filter,
             max_rows: what.common.max_rows,
             spans: if samples.is_some() { Spans::Streamed } else { what.spans },
+            usdt: source.providers(&what.common.probes)?,
             log: log.wanted(),
             ..Options::default()
         };

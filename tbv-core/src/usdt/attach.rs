@@ -38,6 +38,14 @@ pub(crate) fn without_ring_first(reason: &str) -> String {
     )
 }
 
+/// What to say where the driver's events cannot be counted.
+pub(crate) fn without_driver(files: &[PathBuf]) -> Error {
+    let path = files.first().map(|path| path.display().to_string()).unwrap_or_default();
+    let reason =
+        "thunderbolt_ibverbs is not loaded, or not of this tbv's kind: without its events no queue is known";
+    Error::Usdt { path, reason: reason.to_owned() }
+}
+
 /// Attaches to the probes in each of `files`, in every process.
 pub(crate) fn attach(ebpf: &mut Ebpf, files: &[PathBuf]) -> Result<()> {
     let (mut seen, mut next) = (BTreeSet::new(), 0);

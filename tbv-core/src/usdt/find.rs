@@ -33,26 +33,46 @@ const VARIABLES: [&str; 2] = ["IBV_DRIVERS", "RDMAV_DRIVERS"];
 /// would load. Each file once. An error says what to do if there is none.
 pub fn find(pids: &[u32]) -> Result<Vec<PathBuf>> {
     let root = Path::new("/");
-    let found = if pids.is_empty() {
-        let named = VARIABLES.iter().filter_map(env::var_os);
-        installed(root, &named.collect::<Vec<_>>())
-    } else {
-        pids.iter().flat_map(|pid| mapped(root, *pid)).collect()
-    };
+    if pids.is_empty() {
+        let installed = installed(root, &variables());
+        return some(installed, || {
+            "not in the folders that libibverbs looks in, nor named by IBV_DRIVERS: name the file".to_owned()
+        });
+    }
+    some(pids.iter().flat_map(|pid| mapped(root, *pid)).collect(), || {
+        format!("not mapped by {pids:?}: name a process that has opened a device of ours, or the file")
+    })
+}
+
+/// The provider's library: those that any process has mapped, and those that libibverbs would load.
+pub fn find_anywhere() -> Result<Vec<PathBuf>> {
+    let root = Path::new("/");
+    let mut found = installed(root, &variables());
+    found.extend(processes(root).iter().flat_map(|pid| mapped(root, *pid)));
+    some(found, || {
+        "not mapped by any process, not in the folders that libibverbs looks in, nor named by IBV_DRIVERS: name the file"
+            .to_owned()
+    })
+}
+
+fn variables() -> Vec<OsString> {
+    VARIABLES.iter().filter_map(env::var_os).collect()
+}
+
+/// Each file once, or why there is none.
+fn some(found: Vec<PathBuf>, none: impl FnOnce() -> String) -> Result<Vec<PathBuf>> {
     let found = distinct(found);
     if !found.is_empty() {
         return Ok(found);
     }
     let (prefix, suffix) = NAME;
-    let wanted = format!("{prefix}*{suffix}");
-    Err(Error::Usdt {
-        path: wanted.clone(),
-        reason: if pids.is_empty() {
-            "not in the folders that libibverbs looks in, nor named by IBV_DRIVERS: name the file".to_owned()
-        } else {
-            format!("not mapped by {pids:?}: name a process that has opened a device of ours, or the file")
-        },
-    })
+    Err(Error::Usdt { path: format!("{prefix}*{suffix}"), reason: none() })
+}
+
+/// Ids of all processes.
+fn processes(root: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn is_ours(path: &Path) -> bool {
@@ -173,6 +193,7 @@ mod tests {
         let expected = ["proc/7/root/build/libusb4_rdma.so".to_owned(), format!("proc/7/root/{library}")];
         assert_eq!(names(&root, mapped(&root, 7)), expected);
         assert!(mapped(&root, 8).is_empty());
+        assert_eq!(processes(&root), [7]);
         fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -7,7 +7,7 @@ mod attach;
 mod find;
 mod notes;
 
-pub use find::find;
+pub use find::{find, find_anywhere};
 pub use notes::{Marker, markers};
 
-pub(crate) use attach::{PROGRAMS, attach, without_ring_first};
+pub(crate) use attach::{PROGRAMS, attach, without_driver, without_ring_first};
