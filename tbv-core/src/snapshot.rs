@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     latency::Distribution,
     loss::Losses,
+    names::OnlyDevices,
     spans::{Left, QueuePairTotals},
     sys,
 };
@@ -59,6 +60,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Leaves out what happened on other devices of our own driver.
+    #[must_use]
+    pub fn on(mut self, devices: &OnlyDevices) -> Snapshot {
+        self.cqs.retain(|key, _| devices.has(key.device));
+        self.work.retain(|key, _| devices.has(key.device));
+        self.spans.retain(|key, _| devices.has(key.device));
+        self.qps.retain(|key, _| devices.has(key.device));
+        self
+    }
+
     /// What came since an earlier snapshot of the same run. Of a row's latencies only the histogram says when they
     /// were: minimum and maximum are its outermost buckets' bounds, where the totals don't tell more. Totals of a
     /// completion queue's life and the most that was in it stay as they are.
@@ -69,7 +80,7 @@ impl Snapshot {
             .rows
             .iter()
             .map(|row| before.get(&row.key).map_or_else(|| row.clone(), |old| row.since(old)))
-            .filter(|row| row.count > 0)
+            .filter(|row| row.count > 0 || row.latency.sum > 0 || !row.errnos.is_empty())
             .collect();
         let cqs = self.cqs.iter().map(|(key, cq)| {
             let old = earlier.cqs.get(key).copied().unwrap_or_default();
@@ -116,7 +127,7 @@ impl Snapshot {
         Snapshot {
             rows,
             fall_backs: fall_backs.filter(|(_, queues)| *queues > 0).collect(),
-            spans: spans.filter(|(_, span)| span.count > 0).collect(),
+            spans: spans.filter(|(_, span)| span.count > 0 || span.sum > 0).collect(),
             qps: qps.collect(),
             processes: self.processes.clone(),
             cqs: cqs.collect(),

@@ -12,7 +12,8 @@ use std::{
 
 use anyhow::{Result, bail};
 use tbv_core::{
-    Names, Options, Report, Spans, Tracer, environment::Environment, report::Interval, snapshot::Snapshot,
+    Names, OnlyDevices, Options, Report, Spans, Tracer, environment::Environment, report::Interval,
+    snapshot::Snapshot,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -120,7 +121,7 @@ struct Measured<'a> {
     strict: bool,
     /// What the kernel side leaves out, as reports say it.
     filters: Vec<String>,
-    devices: Vec<String>,
+    devices: OnlyDevices,
     tracer: Tracer,
     names: Names,
     out: output::Reports,
@@ -139,10 +140,7 @@ impl<'a> Measured<'a> {
     fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
         let names = Names::now();
         let filter = source.filter();
-        let devices = filter.devices.clone();
-        if what.samples.is_some() && what.samples == what.common.output.as_deref() {
-            bail!("-o and --samples name the same file");
-        }
+        let devices = names.only(&filter.devices);
         let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
         let options = Options {
             hook: what.common.how.hook,
@@ -153,9 +151,11 @@ impl<'a> Measured<'a> {
             log: log.wanted(),
             ..Options::default()
         };
+        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
+        // Both are there now, and can be told apart.
+        output::distinct(what.samples, what.common.output.as_deref().as_slice())?;
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
         let samples = samples.map(|file| Samples::begin(file, &mut tracer, &devices)).transpose()?;
         let begin = Instant::now();
         Ok(Measured {
@@ -238,7 +238,7 @@ impl<'a> Measured<'a> {
     /// The end of an interval; whether anybody reads.
     fn tick(&mut self, command: &[String]) -> Result<bool> {
         self.look()?;
-        let now = self.tracer.snapshot()?;
+        let now = self.tracer.snapshot()?.on(&self.devices);
         self.interval(now, nanoseconds(self.begin.elapsed()), command)
     }
 
@@ -263,7 +263,6 @@ impl<'a> Measured<'a> {
     fn report_in(&self, environment: Environment, counted: &Snapshot, command: &[String]) -> Report {
         let mut report = Report::new(counted, environment, &self.names);
         report.filters.clone_from(&self.filters);
-        report.keep_devices(&self.devices);
         report.command = command.to_vec();
         report
     }
@@ -271,7 +270,7 @@ impl<'a> Measured<'a> {
     fn finish(mut self, status: Option<ExitStatus>, command: Vec<String>) -> Result<ExitCode> {
         let duration = nanoseconds(self.begin.elapsed());
         let environment = self.tracer.environment(&self.names.devices);
-        let total = self.tracer.stop()?;
+        let total = self.tracer.stop()?.on(&self.devices);
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
         self.log.flush();
