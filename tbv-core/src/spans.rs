@@ -6,7 +6,7 @@ use aya::{
     Ebpf, Pod,
     maps::{HashMap, MapError},
 };
-use tbv_common::{Completion, CompletionKey, Cq, CqKey, NEXT_TIDY, Qp, QpKey, Request, RequestKey};
+use tbv_common::{Completion, CompletionKey, Cq, CqKey, NEXT_TIDY, Qp, QpKey, Request, RequestKey, late};
 
 use crate::{
     error::{Error, Result},
@@ -73,9 +73,7 @@ impl Left {
         let cqs = collect::<CqKey, Cq>(ebpf, "CQS")?;
         for key in collect::<CompletionKey, Completion>(ebpf, "COMPLETIONS")?.into_keys() {
             let cq = cqs.get(&CqKey { device: key.device, cqn: key.cqn });
-            // Whoever takes from a published queue tells it later: the programs leave that time.
-            let gone = |cq: &Cq| cq.destroyed != 0 || (cq.mapped == 0 && is_taken(cq, key.number));
-            if cq.is_none_or(gone) {
+            if cq.is_none_or(|cq| cq.destroyed != 0 || is_past(cq, key.number)) {
                 remove::<_, Completion>(ebpf, "COMPLETIONS", &key)?;
             }
         }
@@ -109,10 +107,11 @@ fn is_forgotten(qps: &BTreeMap<QpKey, Qp>, key: &RequestKey, request: &Request) 
     qps.get(&qp_of(key)).is_some_and(|qp| request.time < qp.forgotten_before)
 }
 
-/// Whether the queue's consumers are past this completion. Numbers in a ring may go round.
-fn is_taken(cq: &Cq, number: u64) -> bool {
-    let taken = cq.consumed.wrapping_add(cq.ring_first);
-    (number.wrapping_sub(taken) as i64) < 0
+/// Whether nobody will tell any more that this completion is taken. Numbers in a ring may go round.
+fn is_past(cq: &Cq, number: u64) -> bool {
+    // Whoever takes from a published queue tells it later.
+    let total = if cq.mapped == 0 { cq.consumed } else { cq.produced.wrapping_sub(late(cq.entries)) };
+    (number.wrapping_sub(total.wrapping_add(cq.ring_first)) as i64) < 0
 }
 
 /// Takes an entry out; whether it was there.
@@ -134,12 +133,19 @@ mod tests {
     #[test]
     fn numbers_of_a_ring_are_compared_where_they_go_round() {
         let cq = |consumed, ring_first| Cq { consumed, ring_first, ..Cq::default() };
-        assert!(is_taken(&cq(5, 0), 4) && !is_taken(&cq(5, 0), 5));
-        assert!(!is_taken(&cq(0, 0), 0));
+        assert!(is_past(&cq(5, 0), 4) && !is_past(&cq(5, 0), 5));
+        assert!(!is_past(&cq(0, 0), 0));
         let first = u64::MAX - 1;
-        assert!(is_taken(&cq(1, first), first) && !is_taken(&cq(1, first), u64::MAX));
-        assert!(
-            is_taken(&cq(3, first), u64::MAX) && is_taken(&cq(3, first), 0) && !is_taken(&cq(3, first), 1)
-        );
+        assert!(is_past(&cq(1, first), first) && !is_past(&cq(1, first), u64::MAX));
+        assert!(is_past(&cq(3, first), u64::MAX) && is_past(&cq(3, first), 0) && !is_past(&cq(3, first), 1));
+    }
+
+    #[test]
+    fn what_was_taken_from_a_published_queue_may_be_told_later() {
+        let late = late(16);
+        let cq = Cq { entries: 16, mapped: 1, produced: late + 5, consumed: late + 5, ..Cq::default() };
+        assert!(is_past(&cq, 4) && !is_past(&cq, 5));
+        let young = Cq { produced: 3, ..cq };
+        assert!(!is_past(&young, 0));
     }
 }

@@ -15,9 +15,6 @@ use crate::{
 
 /// Completions that one poll is followed for: uverbs asks for one at a time, and in user space few ask for more.
 const MOST_POLLED: u64 = 32;
-/// How long the begin of a completion is kept that may have been taken, in completions: a thread that has taken it may be
-/// preempted before its probe tells so.
-const LATE: u64 = 256;
 
 /// Whether anybody asked for spans.
 #[inline(always)]
@@ -222,7 +219,7 @@ fn waits(cq: *mut Cq, key: CompletionKey, completion: Completion) {
     }
     if mapped {
         // This one was taken long ago, and nobody told: there may be no probes in that process.
-        let old = key.number.wrapping_sub(2 * entries as u64 + LATE);
+        let old = key.number.wrapping_sub(late(entries));
         let _ = COMPLETIONS.remove(CompletionKey { number: old, ..key });
     }
 }
