@@ -152,8 +152,10 @@ impl<'a> Measured<'a> {
             ..Options::default()
         };
         let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
-        // Both are there now, and can be told apart.
-        output::distinct(what.samples, what.common.output.as_deref().as_slice())?;
+        // All are there now, and can be told apart.
+        let (libraries, result) = (output::paths(&options.usdt), what.common.output.as_deref());
+        output::distinct(result, &libraries)?;
+        output::distinct(what.samples, &[&libraries[..], result.as_slice()].concat())?;
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
         let samples = samples.map(|file| Samples::begin(file, &mut tracer, &devices)).transpose()?;

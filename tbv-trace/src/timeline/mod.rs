@@ -64,6 +64,7 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
             log: log.wanted(),
             ..Options::default()
         };
+        output::distinct(Some(&args.output), &output::paths(&options.usdt))?;
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
         let rings = Rings::new(tracer, names, devices)?;
