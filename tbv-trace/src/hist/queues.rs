@@ -95,16 +95,18 @@ fn completion_queues(report: &Report) -> String {
 /// Why that is, each with how many of a queue it is of if it is not of all.
 fn unknown(cq: &Completions, probed: bool) -> Vec<String> {
     let mut why = Vec::new();
-    match cq.polled {
-        None if cq.mapped && probed => why.push(": polled in user space, and no probe told of it".to_owned()),
-        None if cq.mapped => why.push(": polled in user space; --usdt tells".to_owned()),
-        _ => {}
-    }
     // Of an interval it is not known how many were taken in user space.
-    if let (Some(polled), Some(taken)) = (cq.polled, cq.consumed_in_user_space)
-        && taken > polled
-    {
-        why.push(format!(" for {}: taken in user space, and no probe told of it", taken - polled));
+    match (cq.polled, cq.consumed_in_user_space) {
+        // Nobody waited.
+        (None, Some(0)) => {}
+        (None, _) if cq.mapped && probed => {
+            why.push(": polled in user space, and no probe told of it".to_owned());
+        }
+        (None, _) if cq.mapped => why.push(": polled in user space; --usdt tells".to_owned()),
+        (Some(polled), Some(taken)) if taken > polled => {
+            why.push(format!(" for {}: taken in user space, and no probe told of it", taken - polled));
+        }
+        _ => {}
     }
     if let Some(n) = cq.untimed.filter(|n| *n > 0) {
         why.push(format!(" for {n}: when they were put in is not known"));
@@ -126,6 +128,10 @@ mod tests {
         assert_eq!(unknown(&untold, false), [": polled in user space; --usdt tells"]);
         assert_eq!(unknown(&untold, true), [": polled in user space, and no probe told of it"]);
         assert_eq!(unknown(&told, true), [""; 0]);
+        let idle = Completions { consumed_in_user_space: Some(0), ..untold.clone() };
+        assert_eq!([unknown(&idle, true), unknown(&idle, false)], [Vec::<String>::new(), Vec::new()]);
+        let of_an_interval = Completions { consumed_in_user_space: None, ..untold };
+        assert_eq!(unknown(&of_an_interval, true), [": polled in user space, and no probe told of it"]);
         let some = Completions { polled: Some(1_400), untimed: Some(7), ..polled.clone() };
         let expected = [
             " for 100: taken in user space, and no probe told of it",
