@@ -34,6 +34,7 @@ pub mod spans;
 mod sys;
 pub mod tracer;
 pub mod uapi;
+pub mod usdt;
 mod watch;
 
 pub use budget::Budget;

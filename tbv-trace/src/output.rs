@@ -153,6 +153,11 @@ impl Target {
     }
 }
 
+/// Files as [`distinct`] takes them.
+pub(crate) fn paths(files: &[PathBuf]) -> Vec<&Path> {
+    files.iter().map(PathBuf::as_path).collect()
+}
+
 /// An error if `result` is one of the other files, by whatever name.
 pub(crate) fn distinct(result: Option<&Path>, others: &[&Path]) -> Result<()> {
     let identity =

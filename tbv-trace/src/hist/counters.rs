@@ -30,6 +30,7 @@ impl Counters {
 pub(super) fn of(report: &Report) -> Vec<Counters> {
     let mut all = queue_pairs(report);
     all.extend(completion_queues(report));
+    all.extend(probes(report));
     let posted = report.work_requests.iter().map(|work| {
         let labels = vec![
             ("pid", work.pid.to_string()),
@@ -113,6 +114,31 @@ fn completion_queues(report: &Report) -> [Counters; 7] {
         ("tbv_cq_overflows", "Completions that found the queue full.", |cq| Some(cq.overflows)),
     ];
     families.map(|(name, help, read)| Counters::new(name, help, of_queues(report, read)))
+}
+
+/// What the provider's probes tell.
+fn probes(report: &Report) -> [Counters; 3] {
+    type Read = fn(&tbv_core::report::Completions) -> Option<u64>;
+    let kinds: [(&str, Read); 3] =
+        [("hit", |cq| cq.polls_hit), ("empty", |cq| cq.polls_empty), ("overflow", |cq| cq.polls_overflow)];
+    let polls = kinds.into_iter().flat_map(|(kind, read)| {
+        of_queues(report, read).map(move |(mut labels, n)| {
+            labels.push(("kind", kind.to_owned()));
+            (labels, n)
+        })
+    });
+    let fell = report.fall_backs.iter().map(|fell| {
+        let labels =
+            vec![("pid", fell.pid.to_string()), ("comm", fell.comm.clone()), ("reason", fell.reason.clone())];
+        (labels, fell.queues)
+    });
+    [
+        Counters::new("tbv_cq_polls", "Polls in user space, as the provider's probes tell.", polls),
+        Counters::new("tbv_cq_polled", "Completions taken in user space, as the provider's probes tell.", {
+            of_queues(report, |cq| cq.polled)
+        }),
+        Counters::new("tbv_fall_backs", "Queues polled by system call against the process's wish.", fell),
+    ]
 }
 
 /// A number of every completion queue that has it.
