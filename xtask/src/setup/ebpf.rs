@@ -151,6 +151,8 @@ fn build_linker(rustc: &Rustc) -> Result<()> {
             .args(["--features", &features, "--root"])
             .arg(rustc.folder()?)
             .env("RUSTFLAGS", flags)
+            // LLVM, which is built already, does its work; optimised, it takes twice as long to build, and links no faster.
+            .envs([("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"), ("CARGO_PROFILE_RELEASE_DEBUG", "false")])
             // The workspace's own target folder stays free of it.
             .env_remove("CARGO_TARGET_DIR")
             .current_dir(paths::root()),

@@ -208,14 +208,17 @@ fn build_guest_tests() -> Result<Vec<(String, String)>> {
     doubles::build()?;
     kmod::build(&kernels::choose(None)?)?;
     eprintln!("build: building the tests that run in guests");
-    let build = ["test", "-p", "vm-tests", "--features", "vm", "--no-run", "--message-format=json"];
+    // Of the workspace, or half of it would be built anew with other features.
+    let build = ["test", "--workspace", "--features", "vm-tests/vm", "--no-run", "--message-format=json"];
     let messages = process::output(process::command("cargo", build).current_dir(paths::root()))?;
     let mut found = Vec::new();
     for line in messages.lines() {
         let message: serde_json::Value = serde_json::from_str(line).context("cargo's messages")?;
         let (name, kind) = (&message["target"]["name"], &message["target"]["kind"][0]);
-        if let (Some(name), Some("test"), Some(file)) =
-            (name.as_str(), kind.as_str(), message["executable"].as_str())
+        let ours =
+            message["manifest_path"].as_str().is_some_and(|path| path.ends_with("vm-tests/Cargo.toml"));
+        if let (true, Some(name), Some("test"), Some(file)) =
+            (ours, name.as_str(), kind.as_str(), message["executable"].as_str())
         {
             found.push((name.to_owned(), file.to_owned()));
         }
