@@ -17,6 +17,7 @@ use crate::{
     names::Names,
     recording,
     snapshot::{Counted, Snapshot},
+    system::System,
     uapi,
 };
 
@@ -62,6 +63,9 @@ pub struct Report {
     pub queue_pairs: Vec<QueuePair>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
+    /// The system at that moment; only in recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
     pub exit_status: Option<i32>,
 }
@@ -146,6 +150,9 @@ pub struct Completions {
     pub entries: u32,
     /// Whether it was published to user space.
     pub mapped: bool,
+    /// Whether it is gone; absent in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroyed: Option<bool>,
     /// Completions put in over its life.
     pub produced: u64,
     /// Completions taken out over its life.
@@ -250,6 +257,7 @@ impl Report {
                 .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
                 .collect(),
             loss: snapshot.losses.clone(),
+            system: None,
             exit_status: None,
         }
     }
@@ -377,6 +385,7 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completio
         cqn: key.cqn,
         entries: cq.entries,
         mapped: cq.mapped != 0,
+        destroyed: Some(cq.destroyed != 0),
         produced: cq.produced,
         consumed: cq.consumed,
         consumed_by_ioctl: cq.consumed_by_ioctl,
