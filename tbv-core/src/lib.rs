@@ -45,7 +45,7 @@ pub use budget::Budget;
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use hook::Hook;
-pub use names::Names;
+pub use names::{Names, OnlyDevices};
 pub use report::Report;
 pub use sys::{monotonic_ns, pidfd};
 pub use tbv_common::{

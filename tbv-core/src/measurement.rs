@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     error::Result,
-    names::Names,
+    names::{Names, OnlyDevices},
     report::{Interval, Report},
     snapshot::Snapshot,
     system::{self, System},
@@ -26,7 +26,7 @@ pub struct Measurement {
     names: Names,
     /// What the kernel side leaves out, as reports say it.
     filters: Vec<String>,
-    devices: Vec<String>,
+    devices: OnlyDevices,
     /// Whether reports also say what the system looks like.
     system: bool,
     begin: Instant,
@@ -54,13 +54,14 @@ impl Measurement {
     /// Attaches; counting starts when this returns. `filters` is what `options` leave out, in the words of the command line.
     pub fn start(options: &Options, filters: Vec<String>) -> Result<Self> {
         let names = Names::now();
+        let devices = names.only(&options.filter.devices);
         let tracer = Tracer::start(options)?;
         let begin = Instant::now();
         Ok(Measurement {
             tracer,
             names,
             filters,
-            devices: options.filter.devices.clone(),
+            devices,
             system: false,
             begin,
             last: Snapshot::default(),
@@ -94,6 +95,11 @@ impl Measurement {
         &self.names
     }
 
+    /// Devices whose messages count, which the kernel side does not filter by.
+    pub fn devices(&self) -> &OnlyDevices {
+        &self.devices
+    }
+
     /// When counting began.
     pub fn begin(&self) -> Instant {
         self.begin
@@ -116,7 +122,7 @@ impl Measurement {
     /// Ends an interval: what came in it.
     pub fn interval(&mut self) -> Result<Report> {
         self.look()?;
-        let now = self.tracer.snapshot()?;
+        let now = self.tracer.snapshot()?.on(&self.devices);
         let elapsed = self.elapsed();
         let system = self.system()?;
         Ok(self.interval_until(now, elapsed, system))
@@ -127,7 +133,7 @@ impl Measurement {
         let duration = self.elapsed();
         let environment = self.tracer.environment(&self.names.devices);
         let system = self.system()?;
-        let total = self.tracer.stop()?;
+        let total = self.tracer.stop()?.on(&self.devices);
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
         let last = self.interval_until(total.clone(), duration, system.clone());
@@ -158,7 +164,6 @@ impl Measurement {
 
     fn complete(&self, report: &mut Report, system: Option<System>) {
         report.filters.clone_from(&self.filters);
-        report.keep_devices(&self.devices);
         report.system = system;
     }
 

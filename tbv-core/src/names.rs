@@ -1,10 +1,11 @@
 //! What numbers of the kernel are called: devices and cgroups, those that are gone included.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use crate::{
     cgroups::Cgroups,
     devices::{self, Device, Devices},
+    driver,
 };
 
 /// Names learnt so far.
@@ -33,6 +34,14 @@ impl Names {
         self.cgroups.learn(root);
     }
 
+    /// What our own driver calls the devices of these names, for what the kernel side does not filter by; it stays so
+    /// when they are renamed, or go and come again.
+    pub fn only(&self, devices: &[String]) -> OnlyDevices {
+        let named = self.devices.values().filter(|device| devices.contains(&device.name));
+        let indexes = named.filter_map(|device| driver::device_index(&device.node_guid));
+        OnlyDevices((!devices.is_empty()).then(|| indexes.collect()))
+    }
+
     /// A device that was renamed has its new name. A number that now means another device has both names: calls
     /// are told apart by it alone.
     fn learn_device(&mut self, number: u32, mut device: Device) {
@@ -49,9 +58,43 @@ impl Names {
     }
 }
 
+/// Devices that count, by our own driver's indexes; any, if there are none.
+#[derive(Clone, Debug, Default)]
+pub struct OnlyDevices(Option<BTreeSet<u32>>);
+
+impl OnlyDevices {
+    /// Whether the device of this index counts.
+    pub fn has(&self, index: u32) -> bool {
+        self.0.as_ref().is_none_or(|only| only.contains(&index))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_counts_by_its_index_whatever_it_is_called_later() {
+        let device = |name: &str, node_guid: &str| Device {
+            name: name.to_owned(),
+            uverbs: String::new(),
+            node_guid: node_guid.to_owned(),
+            abi_version: 1,
+            identity: 0,
+        };
+        let ours = |name: &str, index: u32| device(name, &format!("0200:5442:5600:00{index:02x}"));
+        let mut names = Names::default();
+        names.devices.extend([
+            (1, ours("a", 3)),
+            (2, ours("b", 4)),
+            (3, device("rxe0", "0011:2233:4455:6677")),
+        ]);
+        let only = names.only(&["a".to_owned()]);
+        names.learn_device(1, ours("c", 3));
+        assert!(only.has(3) && !only.has(4));
+        assert!(names.only(&[]).has(4));
+        assert!(!names.only(&["rxe0".to_owned()]).has(3));
+    }
 
     #[test]
     fn a_number_used_again_has_both_names_and_a_renamed_device_its_last() {

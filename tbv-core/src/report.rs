@@ -262,16 +262,6 @@ impl Report {
         }
     }
 
-    /// Leaves only calls on these devices and what happened on them, for what the kernel side cannot filter by.
-    pub fn keep_devices(&mut self, names: &[String]) {
-        if !names.is_empty() {
-            self.completions.retain(|cq| names.contains(&cq.device));
-            self.work_requests.retain(|work| names.contains(&work.device));
-            self.spans.retain(|span| names.contains(&span.device));
-            self.queue_pairs.retain(|qp| names.contains(&qp.device));
-        }
-    }
-
     /// Says that it is of an interval only.
     pub fn set_interval(&mut self, interval: Interval) {
         self.interval = Some(interval);

@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     latency::Distribution,
     loss::Losses,
+    names::OnlyDevices,
     spans::{Left, QueuePairTotals},
     sys,
 };
@@ -57,6 +58,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Leaves out what happened on other devices of our own driver.
+    #[must_use]
+    pub fn on(mut self, devices: &OnlyDevices) -> Snapshot {
+        self.cqs.retain(|key, _| devices.has(key.device));
+        self.work.retain(|key, _| devices.has(key.device));
+        self.spans.retain(|key, _| devices.has(key.device));
+        self.qps.retain(|key, _| devices.has(key.device));
+        self
+    }
+
     /// What came since an earlier snapshot of the same run. Of a row's latencies only the histogram says when they
     /// were: minimum and maximum are its outermost buckets' bounds, where the totals don't tell more. Totals of a
     /// completion queue's life and the most that was in it stay as they are.
@@ -67,7 +78,7 @@ impl Snapshot {
             .rows
             .iter()
             .map(|row| before.get(&row.key).map_or_else(|| row.clone(), |old| row.since(old)))
-            .filter(|row| row.count > 0)
+            .filter(|row| row.count > 0 || row.latency.sum > 0 || !row.errnos.is_empty())
             .collect();
         let cqs = self.cqs.iter().map(|(key, cq)| {
             let old = earlier.cqs.get(key).copied().unwrap_or_default();
@@ -106,7 +117,7 @@ impl Snapshot {
             .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
         Snapshot {
             rows,
-            spans: spans.filter(|(_, span)| span.count > 0).collect(),
+            spans: spans.filter(|(_, span)| span.count > 0 || span.sum > 0).collect(),
             qps: qps.collect(),
             processes: self.processes.clone(),
             cqs: cqs.collect(),

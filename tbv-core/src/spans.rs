@@ -82,8 +82,9 @@ impl Left {
 
     /// Every queue pair.
     pub(crate) fn totals(&self, ebpf: &Ebpf) -> Result<BTreeMap<QpKey, QueuePairTotals>> {
-        let requests = collect::<RequestKey, Request>(ebpf, "REQUESTS")?;
+        // In this order: of a queue pair that is gone by then, no request is still to be forgotten.
         let qps = collect::<QpKey, Qp>(ebpf, "QPS")?;
+        let requests = collect::<RequestKey, Request>(ebpf, "REQUESTS")?;
         let (mut forgotten, mut open) = (self.forgotten.clone(), BTreeMap::<QpKey, u64>::new());
         for (key, request) in &requests {
             let counts = if is_forgotten(&qps, key, request) { &mut forgotten } else { &mut open };

@@ -12,7 +12,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tbv_core::{Filter, Names, Options, Report, Spans, Tracer, snapshot::Snapshot};
+use tbv_core::{Filter, Names, OnlyDevices, Options, Report, Spans, Tracer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -87,12 +87,13 @@ pub(crate) fn export(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
 struct Exporter {
     tracer: Tracer,
     names: Names,
-    devices: Vec<String>,
+    devices: OnlyDevices,
 }
 
 impl Exporter {
     fn start(args: &ExportArgs, filter: Filter, log: &Log) -> Result<Self> {
-        let devices = filter.devices.clone();
+        let names = Names::now();
+        let devices = names.only(&filter.devices);
         let options = Options {
             hook: args.how.hook,
             filter,
@@ -103,15 +104,14 @@ impl Exporter {
         };
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        Ok(Exporter { tracer, names: Names::now(), devices })
+        Ok(Exporter { tracer, names, devices })
     }
 
     fn metrics(&mut self) -> Result<String> {
         self.names.learn();
-        let counted: Snapshot = self.tracer.snapshot()?;
+        let counted = self.tracer.snapshot()?.on(&self.devices);
         let environment = self.tracer.environment(&self.names.devices);
-        let mut report = Report::new(&counted, environment, &self.names);
-        report.keep_devices(&self.devices);
+        let report = Report::new(&counted, environment, &self.names);
         openmetrics::render(&report, By::ALL)
     }
 }

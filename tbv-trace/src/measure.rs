@@ -128,10 +128,6 @@ struct Measured<'a> {
 impl<'a> Measured<'a> {
     fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
         let filter = source.filter();
-        let devices = filter.devices.clone();
-        if what.samples.is_some() && what.samples == what.common.output.as_deref() {
-            bail!("-o and --samples name the same file");
-        }
         let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
         let options = Options {
             hook: what.common.how.hook,
@@ -141,12 +137,15 @@ impl<'a> Measured<'a> {
             log: log.wanted(),
             ..Options::default()
         };
+        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
+        // Both are there now, and can be told apart.
+        output::distinct(what.samples, what.common.output.as_deref().as_slice())?;
         let mut measurement = Measurement::start(&options, source.filters())?;
         if what.system {
             measurement = measurement.with_system();
         }
         log.attached(measurement.tracer_mut())?;
-        let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
+        let devices = measurement.devices().clone();
         let samples =
             samples.map(|file| Samples::begin(file, measurement.tracer_mut(), &devices)).transpose()?;
         let (interval, strict) = (what.interval, what.common.how.strict);

@@ -1,13 +1,14 @@
 //! Where results go.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::{self, Write},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tbv_core::Report;
 
 use crate::{
@@ -144,6 +145,19 @@ impl Target {
     }
 }
 
+/// An error if `result` is one of the other files, by whatever name.
+pub(crate) fn distinct(result: Option<&Path>, others: &[&Path]) -> Result<()> {
+    let identity =
+        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()));
+    let Some(result) = result else { return Ok(()) };
+    for other in others {
+        if result == *other || identity(result).is_some_and(|of| Some(of) == identity(other)) {
+            bail!("{} is named twice: a result would be lost", other.display());
+        }
+    }
+    Ok(())
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
@@ -181,14 +195,15 @@ impl Reports {
 
     /// Writes one, less what was not asked for.
     pub(crate) fn write(&mut self, report: &Report) -> Result<()> {
-        self.try_write(report).with_context(|| format!("cannot write to {}", self.name))
+        let rendered = self.form.render(report)?;
+        self.try_write(&rendered).with_context(|| format!("cannot write to {}", self.name))
     }
 
-    fn try_write(&mut self, report: &Report) -> Result<()> {
+    fn try_write(&mut self, rendered: &[u8]) -> Result<()> {
         if let Some(untouched) = self.untouched.take() {
             self.to = Box::new(untouched.begin()?);
         }
-        self.to.write_all(&self.form.render(report)?)?;
+        self.to.write_all(rendered)?;
         self.to.flush()?;
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::{io::Write, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tbv_core::{
-    Moment, MomentKind, NO_OPCODE, Names, Span, Tracer,
+    Moment, MomentKind, NO_OPCODE, Names, OnlyDevices, Span, Tracer,
     events::Moments,
     messages::{opcode_name, queue_name, span_name},
     report::driver_device,
@@ -27,20 +27,20 @@ pub(crate) struct Samples {
     ring: Moments,
     begin_ns: u64,
     /// Devices to keep; all if there are none.
-    devices: Vec<String>,
+    devices: OnlyDevices,
     read: Vec<Moment>,
     to: csv::Writer<Box<dyn Write>>,
     busy: bool,
 }
 
 impl Samples {
-    pub(crate) fn begin(file: Target, tracer: &mut Tracer, devices: &[String]) -> Result<Self> {
+    pub(crate) fn begin(file: Target, tracer: &mut Tracer, devices: &OnlyDevices) -> Result<Self> {
         let mut to = csv::Writer::from_writer(file.begin()?);
         to.write_record(HEAD)?;
         Ok(Samples {
             ring: tracer.moments()?,
             begin_ns: tracer.started_ns(),
-            devices: devices.to_vec(),
+            devices: devices.clone(),
             read: Vec::with_capacity(AT_ONCE),
             to,
             busy: true,
@@ -85,7 +85,7 @@ impl Samples {
             return Ok(());
         };
         let device = driver_device(moment.device, &names.devices);
-        if !self.devices.is_empty() && !self.devices.contains(&device) {
+        if !self.devices.has(moment.device) {
             return Ok(());
         }
         let known = |value: u64, known: bool| if known { value.to_string() } else { String::new() };

@@ -77,7 +77,9 @@ pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
 
 fn table(report: &Report, iterations: Option<u64>) -> String {
     if report.calls.is_empty() {
-        return "no calls into ib_uverbs\n".to_owned();
+        let none =
+            if report.totals().0 > 0 { "none of the calls is shown" } else { "no calls into ib_uverbs" };
+        return format!("{none}\n");
     }
     let shown = Shown {
         iterations,
@@ -270,7 +272,7 @@ pub(crate) fn losses(loss: &Losses) -> String {
     let parts: Vec<String> =
         loss.parts().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
     format!(
-        "LOSS     {}: {}\n         so some counts are too low; `tbv-trace schema` says what each name means",
+        "LOSS     {}: {}\n         so some results are incomplete; `tbv-trace schema` says what each name means",
         loss.total,
         parts.join(", ")
     )

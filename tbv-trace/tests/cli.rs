@@ -198,6 +198,24 @@ fn a_budget_is_kept_exceeded_or_not_judged() {
 }
 
 #[test]
+fn a_recording_is_not_written_over_by_what_is_made_of_it() {
+    let file = std::env::temp_dir().join(format!("tbv-from-{}.jsonl", std::process::id()));
+    let text = std::fs::read_to_string(CHECKED).unwrap();
+    std::fs::write(&file, &text).unwrap();
+    let link = file.with_extension("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for result in [&file, &link] {
+        let output =
+            run(&["hist", "--from", &file.to_string_lossy(), "-f", "csv", "-o", &result.to_string_lossy()]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(texts(&output).1.contains("named twice"), "{output:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    std::fs::remove_file(link).unwrap();
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn wrong_usage_of_check_is_refused() {
     let same = |text: &str| text.to_owned();
     let no_limits = |text: &str| text.split("[[limit]]").next().unwrap().to_owned();

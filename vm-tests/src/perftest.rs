@@ -1,6 +1,7 @@
 //! Two-sided workloads: a server in the background and its client, as one shell command.
 
 use crate::rxe::{ADDRESS, DEVICE, GID_INDEX};
+use crate::usb4::DEVICES;
 
 /// perftest and the pingpongs listen on this port when started as a server.
 const PORT: u16 = 18515;
@@ -31,12 +32,19 @@ pub fn killed(program: &str, options: &str, packets: u64) -> String {
     )
 }
 
-fn both_sides(server_command: &str, client: &str) -> String {
+/// Both sides of a program over the virtual cable, the one on the second device as client.
+pub fn over_cable(program: &str, options: &str) -> String {
+    let [one, other] = DEVICES.map(|device| format!("{program} -d {device} {options}"));
+    both_sides(&one, &format!("{other} 127.0.0.1"))
+}
+
+/// A server and its client, once it listens.
+pub fn both_sides(server_command: &str, client: &str) -> String {
     format!("{}{client} || exit 4; wait $server", server(server_command))
 }
 
 /// Starts the server and waits until it listens: state 0A in /proc/net/tcp*.
-fn server(command: &str) -> String {
+pub(crate) fn server(command: &str) -> String {
     format!(
         "{command} >/dev/null & server=$!
         until grep -q ':{PORT:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do

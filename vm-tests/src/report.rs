@@ -11,6 +11,20 @@ use crate::command::{self, Output};
 use crate::schema::{self, Schema};
 use crate::{rxe, usb4};
 
+/// Whether reports of intervals follow each other without a gap from the begin to the end of `total`, a report of the
+/// whole time; however long each is, which is the machine's affair.
+pub fn without_gap<'a>(intervals: impl Iterator<Item = &'a Value>, total: &Value) -> Result<()> {
+    ensure!(total["interval"].is_null(), "no report of the whole time: {}", total["interval"]);
+    let mut end = 0;
+    for (number, part) in intervals.enumerate() {
+        let when = &part["interval"];
+        ensure!(when["number"] == number + 1 && when["start_ns"] == end, "{when} after {end}");
+        end = when["end_ns"].as_u64().context("end_ns")?;
+    }
+    ensure!(total["duration_ns"] == end, "the intervals end at {end}, tracing at {}", total["duration_ns"]);
+    Ok(())
+}
+
 /// A report as written by `tbv-trace run -f json`.
 pub struct Report {
     /// Calls by process, entry point, operation and errno.

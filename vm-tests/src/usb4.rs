@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::command::{self, Output, Running, must};
 use crate::fault::counter;
-use crate::kernel;
+use crate::{kernel, perftest};
 
 /// The devices at the ends of the cable.
 pub const DEVICES: [&str; 2] = ["usb4_rdma0", "usb4_rdma1"];
@@ -83,10 +83,9 @@ pub fn traffic(way: &str) -> Result<Running> {
     let [server, client] = DEVICES;
     let script = format!(
         "export USB4_RDMA_CQ={way}
-        ib_send_bw -F -d {server} -s 4096 -n 100000000 >/dev/null 2>&1 &
-        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
-        ib_send_bw -F -d {client} -s 4096 -n 100000000 127.0.0.1 >/dev/null 2>&1 &
-        wait"
+        {}ib_send_bw -F -d {client} -s 4096 -n 100000000 127.0.0.1 >/dev/null 2>&1 &
+        wait",
+        perftest::server(&format!("ib_send_bw -F -d {server} -s 4096 -n 100000000 2>/dev/null"))
     );
     let running = start(&["sh", "-c", &script])?;
     command::wait_until("traffic", LIMIT, || {

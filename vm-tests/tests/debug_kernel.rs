@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use vm_tests::usb4::{self, DEVICES};
-use vm_tests::{command, usb4::live};
+use vm_tests::{command, perftest, usb4::live};
 
 /// Emulated, with every memory access checked, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -43,12 +43,7 @@ fn leaks() -> Result<String> {
 }
 
 fn latency() -> Result<()> {
-    let [server, client] = DEVICES;
-    let script = format!(
-        "ib_send_lat -F -d {server} -n 200 >/dev/null & server=$!
-        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
-        ib_send_lat -F -d {client} -n 200 127.0.0.1 && wait $server"
-    );
+    let script = perftest::over_cable("ib_send_lat", "-F -n 200");
     usb4::run(&["sh", "-c", &script], LIMIT)?.success().map(drop)
 }
 

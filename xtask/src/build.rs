@@ -45,7 +45,7 @@ fn tracer(release: bool) -> PathBuf {
 /// Builds every crate; installs the eBPF toolchain first if it is missing. `quiet` leaves out all but errors.
 pub(crate) fn workspace(release: bool, quiet: bool) -> Result<()> {
     if !setup::ebpf::is_ready()? {
-        setup::ebpf::install()?;
+        setup::ebpf::install(|| Ok(()))?;
     }
     // Not xtask: it runs, and would be built anew with other features than `cargo xtask` builds.
     let mut cargo = process::command("cargo", ["build", "--workspace", "--exclude", "xtask"]);

@@ -60,7 +60,8 @@ pub(crate) fn make(kernel: &Kernel, targets: &[&str]) -> Command {
 }
 
 fn make_in(folder: &Path, kernel: &Kernel, arguments: &[&str]) -> Command {
-    let mut make = process::command("make", ["-s", "-C"]);
+    let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut make = process::command("make", ["-s", &format!("-j{jobs}"), "-C"]);
     make.arg(folder.join("kmod")).arg(format!("KDIR={}", kernel.headers().display())).args(arguments);
     make
 }

@@ -11,6 +11,8 @@ use crate::pair::Ports;
 use crate::queue::{Patience, must};
 use crate::verbs::{Connection, Cq, Error, Send};
 
+/// A second: a busy machine is late with an acknowledgement, and nothing is sent again for that.
+const UNHURRIED: u8 = 18;
 /// Longer than any cable's delay: nothing is sent again for want of patience.
 const PATIENT: Connection =
     Connection { timeout: 20, retry_count: 7, rnr_retry: 7, min_rnr_timer: 12, send_psn: 0, receive_psn: 0 };
@@ -66,7 +68,7 @@ pub fn latency(ports: &Ports, count: u64, samples: Option<&Path>) -> Result<Stri
 
 /// Messages in one direction, as many under way as the queues hold.
 pub fn one_way(ports: &Ports, count: u64, bytes: usize) -> Result<String, Error> {
-    let single = Single::new(ports, Connection::default())?;
+    let single = Single::new(ports, Connection { timeout: UNHURRIED, ..Connection::default() })?;
     let depth = u64::from(DEPTH);
     let (mut sent, mut done, mut received) = (0, 0, 0);
     let mut patience = Patience::new();

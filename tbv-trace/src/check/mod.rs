@@ -7,10 +7,8 @@ mod text;
 
 use std::{
     collections::BTreeSet,
-    fs::{self, Metadata},
     io::{self, Write as _},
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
 };
 
@@ -53,22 +51,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
 
 /// An error if a result would be written over what is read, or over another result.
 fn distinct(args: &CheckArgs) -> Result<()> {
-    let identity =
-        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()));
-    let results: Vec<&Path> =
-        [&args.junit, &args.markdown].into_iter().flatten().map(PathBuf::as_path).collect();
-    for (number, result) in results.iter().enumerate() {
-        let others = [args.report.as_path(), args.budget.as_path()]
-            .into_iter()
-            .chain(results[..number].iter().copied());
-        for other in others {
-            let same = identity(result).is_some_and(|of| Some(of) == identity(other));
-            if same || *result == other {
-                bail!("{} is named twice: a result would be lost", other.display());
-            }
-        }
-    }
-    Ok(())
+    let read = [args.report.as_path(), args.budget.as_path()];
+    let results = [args.junit.as_deref(), args.markdown.as_deref()];
+    output::distinct(results[0], &read)?;
+    output::distinct(results[1], &[&read[..], results[0].as_slice()].concat())
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

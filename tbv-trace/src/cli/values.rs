@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use tbv_core::events;
 
+/// A century. A clock can be added to it.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if duration > LONGEST => Err("is too long".to_owned()),
         Ok(duration) if duration >= Duration::from_millis(1) => Ok(duration),
         Err(_) if !seconds.is_nan() && seconds > 0.0 => Err("is too long".to_owned()),
         _ => Err("must be at least 0.001".to_owned()),
@@ -35,6 +39,8 @@ mod tests {
             ["4096", "4K", "8M", "1g"].map(|t| ring_bytes(t).unwrap()),
             [4096, 4096, 8 << 20, 1 << 30]
         );
+        assert_eq!(seconds("9.3e18").unwrap_err(), "is too long");
+        assert_eq!(seconds("1e20").unwrap_err(), "is too long");
         for bad in ["", "K", "3K", "2048", "2G", "4G", "-4K", "8MB"] {
             assert!(ring_bytes(bad).is_err(), "{bad}");
         }

@@ -36,6 +36,7 @@ pub(crate) fn hist(args: &HistArgs, log: &Log) -> Result<ExitCode> {
         };
         return measure::measure((&args.source).try_into()?, what, log);
     };
+    output::distinct(args.common.output.as_deref(), &[file])?;
     let intervals = form.takes_intervals();
     let out = output::Reports::open(args.common.output.as_deref(), default, form)?;
     let shown = output::recorded(file, out, intervals)?;

@@ -21,7 +21,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use prost::Message as _;
-use tbv_core::{Options, Spans, StreamOptions, Tracer, loss::Losses};
+use tbv_core::{Names, Options, Spans, StreamOptions, Tracer, loss::Losses};
 
 use crate::{
     cli::TimelineArgs,
@@ -52,7 +52,8 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
         let signals = what.signals()?;
         let to = Target::open(Some(&args.output))?;
         let filter = what.filter();
-        let devices = filter.devices.clone();
+        let names = Names::now();
+        let devices = names.only(&filter.devices);
         let options = Options {
             hook: args.how.hook,
             filter,
@@ -64,7 +65,7 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
         };
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
-        let rings = Rings::new(tracer, devices)?;
+        let rings = Rings::new(tracer, names, devices)?;
         let ending = match what.begin(signals, rings.tracer.hook())? {
             Ok(ending) => ending,
             Err(code) => return Ok(code),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
 use tbv_core::{
-    Event, Moment, Names, Tracer,
+    Event, Moment, Names, OnlyDevices, Tracer,
     events::{Events, Moments},
     loss::Losses,
     report::{self, UNKNOWN_DEVICE, driver_device},
@@ -30,8 +30,8 @@ pub(crate) struct Rings {
     processes: HashMap<u32, u32>,
     /// Devices that were looked for in vain, by `dev_t`.
     unknown: HashSet<u32>,
-    /// Devices whose messages are shown, which the kernel side cannot filter by; all if there are none.
-    only: Vec<String>,
+    /// Devices whose messages are shown, which the kernel side cannot filter by.
+    only: OnlyDevices,
     /// Names of devices, by the driver's index.
     devices: HashMap<u32, String>,
     /// What did not fit the rings so far, and when that was last asked.
@@ -40,7 +40,7 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    pub(crate) fn new(mut tracer: Tracer, only: Vec<String>) -> Result<Self> {
+    pub(crate) fn new(mut tracer: Tracer, names: Names, only: OnlyDevices) -> Result<Self> {
         let (events, moments, begin) = (tracer.events()?, tracer.moments()?, tracer.started_ns());
         Ok(Rings {
             tracer,
@@ -51,7 +51,7 @@ impl Rings {
             calls: Vec::with_capacity(AT_ONCE),
             messages: Vec::with_capacity(AT_ONCE),
             behind: false,
-            names: Names::now(),
+            names,
             processes: HashMap::new(),
             unknown: HashSet::new(),
             devices: HashMap::new(),
@@ -131,7 +131,7 @@ impl Rings {
             names.learn();
             driver_device(moment.device, &names.devices)
         });
-        if self.only.is_empty() || self.only.contains(device) {
+        if self.only.has(moment.device) {
             self.timeline.moment(moment, device);
         }
     }

@@ -86,13 +86,7 @@ impl Stopped {
         usb4::set_up()?;
         let [server, client] = usb4::DEVICES;
         let begin = counters(client)?;
-        let script = format!(
-            "ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
-            until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
-                kill -0 $server || exit 2; sleep 0.1
-            done
-            ib_send_lat -F -d {client} -n {ITERATIONS} 127.0.0.1 >/dev/null || exit 4; wait $server"
-        );
+        let script = super::workload(ITERATIONS);
         let _ = fs::remove_file(TRACE);
         let words = [strace::COMMAND, &["-o", TRACE, "sh", "-c", &script]].concat();
         let running = usb4::start(&words)?;

@@ -9,24 +9,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use vm_tests::report::Report;
-use vm_tests::{calls, command, strace, usb4};
+use vm_tests::{calls, command, perftest, strace, usb4};
 
 const ITERATIONS: u64 = 200;
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// Both sides of ib_send_lat.
+fn workload(iterations: u64) -> String {
+    perftest::over_cable("ib_send_lat", &format!("-F -n {iterations}"))
+}
 
 /// Runs both sides of ib_send_lat under strace under tbv-trace, with completions polled in one way.
 fn traced(way: &str) -> Result<(Report, strace::Trace)> {
     usb4::set_up()?;
     let (json, trace) = ("/tmp/completions.json", "/tmp/completions.strace");
-    let [server, client] = usb4::DEVICES;
-    let script = format!(
-        "export USB4_RDMA_CQ={way}
-        ib_send_lat -F -d {server} -n {ITERATIONS} >/dev/null & server=$!
-        until grep -q ':4853 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6; do
-            kill -0 $server || exit 2; sleep 0.1
-        done
-        ib_send_lat -F -d {client} -n {ITERATIONS} 127.0.0.1 >/dev/null || exit 4; wait $server"
-    );
+    let script = format!("export USB4_RDMA_CQ={way}\n{}", workload(ITERATIONS));
     let words = [
         &["tbv-trace", "run", "--strict", "-f", "json", "-o", json, "--"],
         strace::COMMAND,
@@ -112,6 +109,33 @@ fn ib_send_lat_polls_only_by_system_call_if_it_is_told_to() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_device_that_is_renamed_still_counts_by_the_name_that_it_had() -> Result<()> {
+    usb4::set_up()?;
+    let json = "/tmp/renamed-meanwhile.json";
+    let [device, peer] = usb4::DEVICES;
+    let load = usb4::start(&["cq-verify", "load", "-d", device, "-p", peer])?;
+    command::wait_until("traffic", LIMIT, || Ok(load.stdout()?.contains("running")))?;
+    let attach = ["tbv-trace", "-v", "attach", "--dev", device, "-f", "json", "-o", json];
+    let attached = usb4::start(&attach)?;
+    command::wait_until("attaching", LIMIT, || Ok(attached.stderr()?.contains("attached by")))?;
+    command::must(&["rdma", "dev", "set", device, "name", "rdma_renamed"])?;
+    attached.signal(libc::SIGINT)?;
+    let done = attached.finish(LIMIT);
+    command::must(&["rdma", "dev", "set", "rdma_renamed", "name", device])?;
+    done?.success()?;
+    load.signal_group(libc::SIGKILL)?;
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(json)?)?;
+    for what in ["work_requests", "completions"] {
+        let rows = report[what].as_array().context("no rows")?;
+        ensure!(
+            !rows.is_empty() && rows.iter().all(|row| row["device"] == "rdma_renamed"),
+            "{what}: {rows:?}"
+        );
+    }
+    Ok(())
+}
+
 /// Tracing ends before the program does: what it posts afterwards must not count.
 #[test]
 fn for_a_time_there_are_as_many_work_requests_as_calls_that_post_them() -> Result<()> {
@@ -170,9 +194,8 @@ fn a_device_is_named_as_sysfs_names_it_now() -> Result<()> {
     let json = "/tmp/renamed.json";
     let [old, new] = [usb4::DEVICES[1], "rdma_renamed"];
     command::must(&["rdma", "dev", "set", old, "name", new])?;
-    let script = format!(
-        "ibv_rc_pingpong -d {new} -n 10 >/dev/null & sleep 1; ibv_rc_pingpong -d {new} -n 10 127.0.0.1 >/dev/null; wait"
-    );
+    let pingpong = format!("ibv_rc_pingpong -d {new} -n 10");
+    let script = perftest::both_sides(&pingpong, &format!("{pingpong} 127.0.0.1"));
     let done = usb4::run(&["tbv-trace", "run", "-f", "json", "-o", json, "--", "sh", "-c", &script], LIMIT);
     command::must(&["rdma", "dev", "set", new, "name", old])?;
     done?.success()?;

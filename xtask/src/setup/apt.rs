@@ -1,7 +1,7 @@
 //! A private view of the Debian archive: this machine's own sources plus backports, kept in the
 //! cache. The host's apt configuration is never changed.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, fs::File, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -14,12 +14,14 @@ const RUST_SUITE: &str = "trixie-backports";
 /// Apt with its own list of sources, its own state and its own downloads.
 pub(crate) struct PrivateApt {
     dir: PathBuf,
+    /// Two would write the same lists and downloads.
+    _lock: File,
 }
 
 impl PrivateApt {
     /// Writes the list of sources and fetches the package lists.
     pub(crate) fn refresh() -> Result<Self> {
-        let apt = Self { dir: paths::cache()?.join("apt") };
+        let apt = Self { dir: paths::cache()?.join("apt"), _lock: super::lock("apt")? };
         for folder in ["lists/partial", "archives/partial"] {
             let folder = apt.dir.join(folder);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -26,7 +26,7 @@ const KEPT_BUILD: [&str; 8] =
 
 /// The debug kernel; built first if the cache has none of this configuration.
 pub(crate) fn install() -> Result<Kernel> {
-    let _lock = super::lock()?;
+    let _lock = super::lock("linux")?;
     let known = kernels::cached()?.into_iter().filter(|kernel| kernel.version.ends_with(SUFFIX));
     for kernel in known {
         if fs::read_to_string(config_of(&kernel)).is_ok_and(|config| config == CONFIG) {

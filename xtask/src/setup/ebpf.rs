@@ -7,6 +7,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
 };
 
 use anyhow::{Context, Result, bail};
@@ -54,21 +55,31 @@ pub(crate) fn is_ready() -> Result<bool> {
     Ok(rustc.has_source()? && rustc.linker()?.is_file())
 }
 
-/// Installs what is missing.
-pub(crate) fn install() -> Result<()> {
-    let _lock = super::lock()?;
+/// Installs what is missing, and meanwhile does something else that doesn't need it.
+pub(crate) fn install(meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+    let _lock = super::lock("toolchain")?;
     let rustc = Rustc::in_use()?;
     if rustc.has_source()? {
         say("rust-src: there");
     } else {
         install_source(&rustc)?;
     }
+    thread::scope(|scope| {
+        let linker = scope.spawn(|| install_linker(&rustc));
+        meanwhile()?;
+        linker.join().unwrap_or_else(|_| bail!("installing bpf-linker panicked"))
+    })
+}
+
+fn install_linker(rustc: &Rustc) -> Result<()> {
     if rustc.linker()?.is_file() {
         say("bpf-linker: there");
         return Ok(());
     }
     say("bpf-linker: building it, one or two minutes (links eBPF programs)");
-    build_linker(&rustc)
+    build_linker(rustc)?;
+    say("bpf-linker: built");
+    Ok(())
 }
 
 fn install_source(rustc: &Rustc) -> Result<()> {

@@ -13,7 +13,7 @@ pub(super) const SERIES: &str = "6.12";
 
 /// Installs `version`, or the newest stock kernel of the series that the archive has.
 pub(crate) fn install(version: Option<&str>) -> Result<Kernel> {
-    let _lock = super::lock()?;
+    let _lock = super::lock("linux")?;
     // Somebody else may have finished it while we waited for the lock.
     if let Some(version) = version {
         let kernel = Kernel::named(version)?;

@@ -28,12 +28,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::install()?;
-    ebpf::install()?;
-    checkpatch::install()?;
-    python::install()?;
-    let kernel = kernels::choose(args.kernel.as_deref())?;
-    say(&format!("kernel: {} is there", kernel.version));
-    Ok(())
+    // What is fetched comes while the linker compiles.
+    ebpf::install(|| {
+        checkpatch::install()?;
+        python::install()?;
+        let kernel = kernels::choose(args.kernel.as_deref())?;
+        say(&format!("kernel: {} is there", kernel.version));
+        Ok(())
+    })
 }
 
 /// Tells what setup is doing.
@@ -41,14 +43,14 @@ fn say(what: &str) {
     eprintln!("setup: {what}");
 }
 
-/// Keeps two setups from writing the cache at once; released when dropped.
-fn lock() -> Result<File> {
+/// Keeps two setups from writing one part of the cache at once; released when dropped.
+fn lock(part: &str) -> Result<File> {
     let dir = paths::cache()?;
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}; set TBV_CACHE", dir.display()))?;
-    let path = dir.join("lock");
+    let path = dir.join(format!("{part}.lock"));
     let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     if file.try_lock().is_err() {
-        say("waiting for another setup to finish");
+        say(&format!("{part}: waiting for another setup to finish"));
         file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     }
     Ok(file)

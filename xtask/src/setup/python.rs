@@ -17,7 +17,7 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
 
 /// Makes the environment, once for all checkouts.
 pub(crate) fn install() -> Result<()> {
-    let _lock = super::lock()?;
+    let _lock = super::lock("python")?;
     let (folder, interpreter) = (folder()?, interpreter()?);
     // Written last, so that an installation that broke off is made anew.
     let done = folder.join("requirements");

@@ -107,6 +107,10 @@ pub(super) const VM: &[Suite] = &[
         limit_s: 1800,
         ..driver("debug_kernel", "our driver under KASAN, lockdep and kmemleak")
     },
+    driver(
+        "histograms",
+        "where the time of messages goes, against programs that know and faults that are known",
+    ),
     Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },
     vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
     vm("equality", "counts equal strace's in the same run"),
@@ -114,10 +118,6 @@ pub(super) const VM: &[Suite] = &[
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
     driver("cq_published", "completion queues in user space: every completion once, whatever happens"),
-    driver(
-        "histograms",
-        "where the time of messages goes, against programs that know and faults that are known",
-    ),
     driver("probes", "every byte and every error of our driver and provider"),
     driver("top", "the live view: the numbers of tbv-trace, and whatever ends or goes is told"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),

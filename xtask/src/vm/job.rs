@@ -9,7 +9,7 @@ use std::{
 
 /// Variables that mean the same in the guest; each also stands for those it is a prefix of when
 /// it ends with an underscore.
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 13] = [
     "TERM",
     "COLORTERM",
     "NO_COLOR",
@@ -22,6 +22,7 @@ const KEPT: [&str; 12] = [
     "AYA_",
     "IBV_",
     "RDMAV_",
+    "USB4_",
 ];
 
 /// Where root's programs lie, whatever PATH the host's user has.
