@@ -32,6 +32,7 @@ mod offsets;
 pub mod permission;
 pub mod recording;
 pub mod report;
+pub mod result_file;
 pub mod ring;
 pub mod snapshot;
 pub mod spans;

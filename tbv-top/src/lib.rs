@@ -24,7 +24,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use tbv_core::{Options, Spans, devices};
+use tbv_core::{Options, Spans, devices, result_file::is_same_file};
 
 use crate::{
     app::{App, Message, Source, Which, player::Player},
@@ -152,6 +152,9 @@ fn show_recording(args: &ShowArgs, recording: replay::Recording) -> Result<ExitC
 }
 
 fn draw_picture(args: &ShowArgs, recording: replay::Recording, file: &Path) -> Result<ExitCode> {
+    if args.replay.as_deref().is_some_and(|replayed| is_same_file(replayed, file)) {
+        bail!("{} is the recording itself: it would be lost", file.display());
+    }
     let app = loaded(args, recording)?;
     let picture = picture::svg(&app, args.size);
     fs::write(file, picture).with_context(|| format!("cannot write {}", file.display()))?;

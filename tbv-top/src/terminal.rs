@@ -38,8 +38,10 @@ impl Screen {
             give_back();
             before(what);
         }));
+        // Whatever fails from here on, it is given back.
+        let screen = Screen { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, look };
         enter()?;
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, look })
+        Ok(screen)
     }
 
     /// Draws the state.

@@ -73,7 +73,7 @@ fn message() -> impl Strategy<Value = Message> {
         1 => ".{0,40}".prop_map(Message::Say),
         1 => ".{0,40}".prop_map(|why| Message::NoEvents(fixture::PID, why)),
         1 => ".{0,40}".prop_map(Message::LetGo),
-        1 => Just(Message::Attached(vec!["ib_uverbs".to_owned()])),
+        1 => Just("ib_uverbs").prop_map(|module| Message::Attached(vec![module.to_owned()])),
         1 => proptest::option::of(".{0,40}").prop_map(Message::Recording),
     ]
 }

@@ -131,6 +131,14 @@ fn a_picture_is_made_by_a_command() {
     let picture = fs::read_to_string(&file.0).unwrap();
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
     assert!(picture.contains("ib_send_lat") && picture.contains("POLL_CQ"));
+    // Not over the recording that it is made of, by whatever name.
+    let copy = TemporaryFile::new("copy.jsonl", &fs::read(recording()).unwrap());
+    let link = TemporaryFile::new("link.jsonl", b"");
+    fs::remove_file(&link.0).unwrap();
+    fs::hard_link(&copy.0, &link.0).unwrap();
+    let refused = run(&["--replay", copy.path(), "--picture", link.path()]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(fs::read(&copy.0).unwrap(), fs::read(recording()).unwrap());
 }
 
 #[test]

@@ -128,7 +128,7 @@ struct Measured<'a> {
 impl<'a> Measured<'a> {
     fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
         let filter = source.filter();
-        let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
+        let samples = what.samples.map(|file| output::open(Some(file))).transpose()?;
         let options = Options {
             hook: what.common.how.hook,
             filter,

@@ -1,18 +1,17 @@
 //! Writing a recording, as `tbv-trace record` writes it: a line for each interval, and one of the whole time.
 
 use std::{
-    fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context as _, Result};
-use tbv_core::Report;
+use tbv_core::{Report, result_file::ResultFile};
 
 /// A recording that is being written.
 pub struct Recorder {
-    file: File,
+    file: ResultFile,
     /// Its name.
     pub name: String,
     /// All that was written, added up.
@@ -20,19 +19,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Into this file; what it held is gone.
+    /// Into this file; what it held is gone with the first interval.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::new(path, File::create(path))
+        Self::new(path, ResultFile::open(path))
     }
 
     /// Into a new file in the current folder, named after the time.
     pub fn create_here() -> Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let path = PathBuf::from(format!("tbv-top-{now}.jsonl"));
-        Self::new(&path, File::create_new(&path))
+        Self::new(&path, ResultFile::create_new(&path))
     }
 
-    fn new(path: &Path, file: io::Result<File>) -> Result<Self> {
+    fn new(path: &Path, file: io::Result<ResultFile>) -> Result<Self> {
         let file = file.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Recorder { file, name: path.display().to_string(), sum: None })
     }
