@@ -16,7 +16,7 @@ pub enum Loss {
     ProcessesFull = 3,
     /// An entry whose return was never seen, found when its thread entered again or ended.
     UnmatchedEntry = 4,
-    /// A return whose entry was not seen: the call was running when tracing began.
+    /// A return whose entry was not seen, of a thread that had entered calls before.
     UnmatchedReturn = 5,
     /// A call that seemed to end before it began. It is counted; its latency is not.
     BackwardClock = 6,
@@ -44,9 +44,11 @@ pub enum Loss {
     SpansFull = 17,
     /// A span that seemed to end before it began.
     BackwardSpan = 18,
+    /// No loss, though counted here: the return of a thread that has entered no call since counting began. It ran then.
+    RanAtBegin = 19,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 19;
+    pub const COUNT: u32 = 20;
 }

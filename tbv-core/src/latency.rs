@@ -9,8 +9,8 @@ use tbv_common::{Bucket, histogram::BUCKETS};
 /// Largest relative error of a percentile, for latencies below 137 s (2^37 ns).
 pub use tbv_common::histogram::RELATIVE_ERROR;
 
-/// Latency of one row in nanoseconds. min, mean and max are exact; percentiles are a
-/// bucket's middle, see [`RELATIVE_ERROR`]; they are absent if the row got no histogram.
+/// Latency of one row in nanoseconds. Percentiles are a bucket's middle, see [`RELATIVE_ERROR`]; they are absent if the
+/// row got no histogram. min, mean and max of a total are exact; those of an interval are as near as its buckets tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Smallest.
@@ -153,12 +153,28 @@ impl Distribution {
         Some(if self.min <= self.max { middle.clamp(self.min, self.max) } else { middle })
     }
 
+    /// Sum by count, rounded down, of at least one value. An interval's sum, read while calls ran, may hold one more or
+    /// one less than its buckets: the mean stays within theirs.
+    fn mean(&self) -> u64 {
+        let mean = self.sum / self.count;
+        let Some(buckets) = &self.buckets else { return mean };
+        let (mut low, mut high, mut count) = (0, 0, 0);
+        for (index, n) in buckets.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let (bucket, n) = (Bucket::at(index), u128::from(*n));
+            low += n * u128::from(bucket.low.max(self.min));
+            high += n * u128::from((bucket.high - 1).min(self.max));
+            count += n;
+        }
+        let by_count = |sum: u128| u64::try_from(sum / count.max(1)).unwrap_or(u64::MAX);
+        mean.clamp(by_count(low), by_count(high).max(by_count(low)))
+    }
+
     /// The summary that reports hold; `None` without values.
     pub fn summary(&self) -> Option<Latency> {
         // A row that is read in the middle of its first call has no extremes yet.
         (self.count > 0 && self.min <= self.max).then(|| Latency {
             min: self.min,
-            mean: self.sum / self.count,
+            mean: self.mean(),
             max: self.max,
             p50: self.percentile(0.5),
             p90: self.percentile(0.9),
@@ -210,5 +226,25 @@ mod tests {
         times.record(1 << 50);
         assert_eq!(octaves(&times).unwrap().last(), Some(&(1 << 37, u64::MAX, 1)));
         assert!(octaves(&Distribution::default()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_mean_of_an_interval_lies_among_its_values() {
+        let mut earlier = Distribution::default();
+        [100, 200].into_iter().for_each(|ns| earlier.record(ns));
+        let mut now = earlier.clone();
+        now.record(300);
+        let exact = now.since(&earlier).summary().unwrap();
+        assert_eq!(exact.mean, 300);
+        // The sum of a call whose bucket is not filled yet, and the bucket of one whose sum was read before.
+        for sum in [now.sum + 1_000_000, earlier.sum] {
+            let torn = Distribution { sum, ..now.clone() }.since(&earlier).summary().unwrap();
+            assert!((torn.min..=torn.max).contains(&torn.mean), "{torn:?}");
+        }
+        // A total is what it is.
+        assert_eq!(now.summary().unwrap().mean, 200);
+        let mut huge = Distribution::default();
+        [u64::MAX / 2, 1].into_iter().for_each(|ns| huge.record(ns));
+        assert_eq!(huge.summary().unwrap().mean, huge.sum / 2);
     }
 }

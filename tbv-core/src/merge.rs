@@ -35,6 +35,7 @@ impl Report {
             merge_queue_pair,
         );
         self.loss = merge_losses(&self.loss, &later.loss);
+        self.ran_at_begin = self.ran_at_begin.saturating_add(later.ran_at_begin);
         self.environment = later.environment.clone();
         self.system.clone_from(&later.system);
         self.exit_status = later.exit_status;

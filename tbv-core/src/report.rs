@@ -63,6 +63,9 @@ pub struct Report {
     pub queue_pairs: Vec<QueuePair>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
+    /// Calls that ran when counting began and have returned: they are in no count, and no loss.
+    #[serde(default)]
+    pub ran_at_begin: u64,
     /// The system at that moment; only in recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
@@ -257,6 +260,7 @@ impl Report {
                 .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
                 .collect(),
             loss: snapshot.losses.clone(),
+            ran_at_begin: snapshot.ran_at_begin,
             system: None,
             exit_status: None,
         }

@@ -55,6 +55,8 @@ pub struct Snapshot {
     pub qps: BTreeMap<QpKey, QueuePairTotals>,
     /// What was lost.
     pub losses: Losses,
+    /// Calls that ran when counting began and have returned.
+    pub ran_at_begin: u64,
 }
 
 impl Snapshot {
@@ -123,6 +125,7 @@ impl Snapshot {
             cqs: cqs.collect(),
             work: work.filter(|(_, work)| work.posted > 0).collect(),
             losses: self.losses.since(&earlier.losses),
+            ran_at_begin: self.ran_at_begin.saturating_sub(earlier.ran_at_begin),
         }
     }
 }
@@ -188,7 +191,8 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         }
         qps = left.totals(ebpf)?;
     }
-    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses })
+    let ran_at_begin = loss(ebpf, Loss::RanAtBegin)?;
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses, ran_at_begin })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {

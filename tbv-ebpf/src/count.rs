@@ -103,7 +103,7 @@ fn next(what: u32) -> Option<u64> {
 #[inline(always)]
 pub fn leave(config: &Config, ret: i64, again: impl Fn(&Thread) -> Op) {
     if !leave_if_entered(config, ret, again) {
-        unmatched(config, (bpf_get_current_pid_tgid() >> 32) as u32);
+        unmatched(config);
     }
 }
 
@@ -181,13 +181,17 @@ fn stream(event: Event) {
 
 /// Its device is not known any more: with a filter by device it may not have been one of ours.
 #[inline(always)]
-fn unmatched(config: &Config, tgid: u32) {
+fn unmatched(config: &Config) {
+    let id = bpf_get_current_pid_tgid();
+    let (tgid, tid) = ((id >> 32) as u32, id as u32);
     if config.state == State::Running as u32
         && config.only_devices == 0
         && target::cgroup_wanted(config)
         && target::process_wanted(config, tgid)
     {
-        lost(Loss::UnmatchedReturn);
+        // Who entered a call before is known, unless there was no room: a loss by itself.
+        let known = THREADS.get_ptr(tid).is_some();
+        lost(if known { Loss::UnmatchedReturn } else { Loss::RanAtBegin });
     }
 }
 

@@ -138,7 +138,8 @@ pub(crate) fn live(
         let mut ending = Ending::after(None)?;
         let mut measurement = Measurement::start(options, filters)?.with_system();
         if let Some(duration) = duration {
-            ending.deadline = Instant::now() + duration;
+            // An end that falls on a tick ends the last interval, and no empty one follows.
+            ending.deadline = Instant::from_std(measurement.begin()) + duration;
         }
         let mut ticks = interval_at(Instant::from_std(measurement.begin()) + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -138,6 +138,7 @@ pub fn interval(number: u64, processes: u32) -> Report {
         spans: Vec::new(),
         queue_pairs: (0..processes).map(|process| queue_pair(process, of(process))).collect(),
         loss: Losses::default(),
+        ran_at_begin: 0,
         system: Some(System {
             ended: Vec::new(),
             devices: vec![DEVICE.to_owned()],

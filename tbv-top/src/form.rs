@@ -232,6 +232,7 @@ fn document(shown: &Shown) -> Result<Json> {
         "devices": array(device::FIELDS, &shown.devices, seconds),
         "cost": shown.cost.map(|(share, run_ns)| json!({"cpu_share": share, "run_ns": run_ns})),
         "loss": serde_json::to_value(&report.loss)?,
+        "ran_at_begin": report.ran_at_begin,
     }))
 }
 

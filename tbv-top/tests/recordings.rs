@@ -154,6 +154,7 @@ fn what_cannot_be_used_is_said() {
         ("corrupt", &corrupt, "not a tbv-trace report"),
         ("empty", b"", "empty"),
         ("other", b"hello\n", "not a tbv-trace report"),
+        ("two", &demo.repeat(2), "comes another report"),
     ] {
         let file = TemporaryFile::new(name, bytes);
         for mode in ["--batch", "--once", "--picture=/dev/null"] {

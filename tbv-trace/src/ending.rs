@@ -81,7 +81,9 @@ impl Signals {
 pub(crate) struct Ending {
     child: Option<Child>,
     signals: Signals,
-    deadline: Option<Instant>,
+    duration: Option<Duration>,
+    /// Since when that counts.
+    begin: Instant,
     /// Processes that have not ended yet; empty from the start if the run does not end with them.
     processes: Vec<AsyncFd<OwnedFd>>,
     ends_with_processes: bool,
@@ -93,7 +95,8 @@ impl Ending {
         Ending {
             child: Some(child),
             signals,
-            deadline: None,
+            duration: None,
+            begin: Instant::now(),
             processes: Vec::new(),
             ends_with_processes: false,
         }
@@ -112,8 +115,13 @@ impl Ending {
                 Err(e) => return Err(e).with_context(|| format!("process {pid}")),
             }
         }
-        let deadline = duration.map(|duration| Instant::now() + duration);
-        Ok(Ending { child: None, signals, deadline, processes, ends_with_processes: !pids.is_empty() })
+        let (child, begin, ends_with_processes) = (None, Instant::now(), !pids.is_empty());
+        Ok(Ending { child, signals, duration, begin, processes, ends_with_processes })
+    }
+
+    /// Counts the duration from `begin`.
+    pub(crate) fn count_from(&mut self, begin: Instant) {
+        self.begin = begin;
     }
 
     /// Whether a signal asked for an end since the last time.
@@ -132,7 +140,7 @@ impl Ending {
             if self.ends_with_processes && self.processes.is_empty() {
                 return Ok(None);
             }
-            let deadline = self.deadline;
+            let deadline = self.duration.map(|duration| self.begin + duration);
             let process = self.processes.last();
             tokio::select! {
                 signal = self.signals.0.recv() => match (signal, &self.child) {

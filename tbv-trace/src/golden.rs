@@ -66,6 +66,7 @@ fn reports() {
     let mut unfinished = whole;
     unfinished.calls.clear();
     unfinished.environment.devices_known = false;
+    unfinished.ran_at_begin = 3;
     unfinished.environment.existing_left_out = Some("2 whose creators have ended".to_owned());
     same("report-empty.txt", &shown(&unfinished, Format::Text, |_| {}));
 }

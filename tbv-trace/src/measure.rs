@@ -154,13 +154,17 @@ impl<'a> Measured<'a> {
 
     /// Waits for the end, gives results on the way, and the last one.
     async fn until(mut self, mut ending: Ending, command: Vec<String>, wait: bool) -> Result<ExitCode> {
-        let every = self.interval.unwrap_or(FOREVER).min(FOREVER);
-        let mut ticks = interval_at(Instant::from_std(self.measurement.begin()) + every, every);
+        let begin = Instant::from_std(self.measurement.begin());
+        let every = self.interval.unwrap_or(FOREVER);
+        let mut ticks = interval_at(begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        // An end that falls on a tick ends the last interval, and no empty one follows.
+        ending.count_from(begin);
         let (mut failed, mut read) = (None, true);
         let status = loop {
             tokio::select! {
                 biased;
+                ended = ending.end() => break ended?,
                 _ = ticks.tick(), if read => match self.tick(&command) {
                     Ok(true) => {}
                     // Nobody reads any more, or nothing can be written. A command runs on to its own end.
@@ -171,7 +175,6 @@ impl<'a> Measured<'a> {
                         }
                     }
                 },
-                ended = ending.end() => break ended?,
                 () = tokio::time::sleep(self.pause()) => self.look()?,
             }
         };

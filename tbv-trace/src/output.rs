@@ -47,6 +47,14 @@ pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result
                 break;
             }
         };
+        if last.as_ref().is_some_and(|last| last.interval.is_none()) {
+            say!(
+                "{}: after a result of the whole time comes another report; only the first result is shown",
+                file.display()
+            );
+            shown.code = ExitCode::from(exit::USAGE);
+            break;
+        }
         shown.intervals |= report.interval.is_some();
         shown.lost = report.loss.total;
         if intervals && report.interval.is_some() && !still_read(out.write(&report))? {

@@ -72,6 +72,13 @@ pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(why) = &e.existing_left_out {
         writeln!(out, "note     existing queues left out: {}", printable(why))?;
     }
+    if report.ran_at_begin > 0 {
+        writeln!(
+            out,
+            "note     calls that ran when counting began, and are not counted: {}",
+            report.ran_at_begin
+        )?;
+    }
     writeln!(out, "traced   {:.3} s\n", report.duration_ns as f64 / 1e9)
 }
 

@@ -55,6 +55,17 @@ fn reports_that_cannot_be_used_are_refused() {
 }
 
 #[test]
+fn of_two_results_in_a_file_the_second_is_not_taken_for_the_first() {
+    let file = temporary("two");
+    fs::write(&file, fs::read_to_string(GOLDEN).unwrap().repeat(2)).unwrap();
+    let output = run(&["report", file.to_str().unwrap()]);
+    fs::remove_file(&file).unwrap();
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((stdout, output.status.code()), (texts(&run(&["report", GOLDEN])).0, Some(2)), "{stderr}");
+    assert!(stderr.contains("only the first"), "{stderr}");
+}
+
+#[test]
 fn a_report_can_come_by_a_pipe() {
     let words = format!("cat {GOLDEN} | {} report -", env!("CARGO_BIN_EXE_tbv-trace"));
     let output = Command::new("sh").args(["-c", &words]).output().unwrap();

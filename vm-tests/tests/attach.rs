@@ -235,6 +235,45 @@ fn intervals_add_up_to_the_total() -> Result<()> {
     Ok(())
 }
 
+/// They are in no count, and nothing is lost: the same holds for every moment of attach.
+#[test]
+fn calls_that_ran_at_the_begin_are_said_and_no_loss() -> Result<()> {
+    rxe::set_up()?;
+    let words = [RAW, "--cases", "query-port", "--threads", "8", "--seconds", "600"];
+    let busy = command::start(&words)?;
+    command::wait_until("the workload", LIMIT, || kernel::running("uverbs-raw"))?;
+    let json = file("busy.json");
+    let name = json.to_string_lossy();
+    let attach =
+        ["tbv-trace", "attach", "--comm", "uverbs-raw", "-d", "0.2", "--strict", "-f", "json", "-o", &name];
+    let (mut ran, mut rounds) = (0, 0);
+    while ran == 0 {
+        rounds += 1;
+        ensure!(rounds <= 20, "no call ever ran at the begin");
+        command::run(&attach, LIMIT)?.success()?;
+        let report = Report::read(&json)?;
+        ensure!(calls::of(&report.calls, "ioctl", "QUERY_PORT") > 0, "{:?}", report.calls);
+        ran = report.json["ran_at_begin"].as_u64().context("ran_at_begin")?;
+        ensure!(ran <= 8, "{ran} calls of 8 threads");
+    }
+    busy.signal_group(libc::SIGKILL)?;
+    busy.finish(LIMIT).map(drop)
+}
+
+#[test]
+fn an_end_on_an_interval_leaves_no_empty_one() -> Result<()> {
+    rxe::set_up()?;
+    let words = ["tbv-trace", "attach", "-a", "-d", "1", "-i", "0.5", "-f", "jsonl"];
+    let output = command::run(&words, LIMIT)?.success()?;
+    let reports = output.stdout.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+    let (total, parts) = reports.split_last().context("no reports")?;
+    // A machine that is late may miss a tick.
+    ensure!((1..=2).contains(&parts.len()), "{}", output.stdout);
+    let whole: u64 = parts.iter().filter_map(|part| part["duration_ns"].as_u64()).sum();
+    ensure!(total["interval"].is_null() && total["duration_ns"] == whole, "{}", output.stdout);
+    Ok(())
+}
+
 /// Count, errors and histogram entries by process and operation.
 fn add(sums: &mut BTreeMap<String, [u64; 3]>, report: &Value) -> Result<()> {
     for row in report["calls"].as_array().context("no calls")? {

@@ -108,11 +108,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// For programs, as one cell: nothing where nothing is known.
+    /// For programs, as one cell, names made harmless: nothing where nothing is known.
     pub fn plain(&self) -> String {
         match self {
             Value::Absent => String::new(),
-            Value::Text(text) => text.to_string(),
+            Value::Text(text) => printable(text),
             Value::Number(n) => n.to_string(),
             Value::Real(n) => format!("{n:.6}"),
             Value::Flag(flag) => flag.to_string(),
@@ -275,6 +275,7 @@ mod tests {
 
     #[test]
     fn names_are_harmless() {
-        assert_eq!(Value::text("a\u{1b}[2J").shown(Unit::Word), "a\\u{1b}[2J");
+        let name = Value::text("a\u{1b}[2J");
+        assert_eq!([name.shown(Unit::Word), name.plain()], ["a\\u{1b}[2J"; 2]);
     }
 }

@@ -5,7 +5,10 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use tbv_core::{Filter, Hook};
 
-use super::{EXIT, values::seconds};
+use super::{
+    EXIT,
+    values::{address, seconds},
+};
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -93,7 +96,7 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) who: WhoArgs,
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9477")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9477", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// End after so many seconds
     #[arg(short, long, value_name = "SECS", value_parser = seconds)]

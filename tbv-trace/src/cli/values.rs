@@ -1,6 +1,6 @@
 //! Values with a unit or a limit.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tbv_core::events;
 
@@ -15,6 +15,10 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
         Err(_) if !seconds.is_nan() && seconds > 0.0 => Err("is too long".to_owned()),
         _ => Err("must be at least 0.001".to_owned()),
     }
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "must be numbers, such as 127.0.0.1:9477 or [::1]:9477".to_owned())
 }
 
 pub(super) fn ring_bytes(text: &str) -> Result<u32, String> {
@@ -32,6 +36,14 @@ pub(super) fn ring_bytes(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_numbers() {
+        assert_eq!(address("[::1]:1").unwrap().port(), 1);
+        for bad in ["localhost:9477", "127.0.0.1", ":9477"] {
+            assert!(address(bad).unwrap_err().contains("127.0.0.1:9477"), "{bad}");
+        }
+    }
 
     #[test]
     fn sizes_and_times_are_understood_or_refused() {

@@ -54,10 +54,10 @@ fn attached_for(seconds: &str, before: &[&str], options: &[&str]) -> Result<Repo
     Ok(report)
 }
 
-/// What was lost, but for calls that ran when tracing began or ended.
+/// What was lost, but for calls that ran when tracing ended.
 fn lost(report: &Report) -> Result<u64> {
     let loss = &report.json["loss"];
-    Ok(report.lost()? - number(loss, "unmatched_return")? - number(loss, "in_flight")?)
+    Ok(report.lost()? - number(loss, "in_flight")?)
 }
 
 fn completions(report: &Report) -> Result<&Vec<Value>> {

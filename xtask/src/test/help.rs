@@ -14,7 +14,8 @@ Tiers:
           is built; on other machines more or less. Leaves out what is marked [--full only], and
           waits for events in cq_published 50,000 times instead of 1,000,000.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
-          debug kernel, ten minutes or more. Writes its summary to docs/results/test-full.md.
+          debug kernel, ten minutes or more. Unless filtered, writes its summary to
+          docs/results/test-full.md.
   Both leave out real hardware (all devices are software, or our driver's virtual cable) and kernels
   of other series than the guests' own, Linux 6.12.
 

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !jobs.is_empty() {
         outcomes.extend(side_by_side(jobs, args.jobs)?);
     }
-    conclude(&outcomes, args.full)
+    conclude(&outcomes, args.full && args.filter.is_empty())
 }
 
 fn announce(full: bool) {
@@ -176,6 +176,7 @@ fn side_by_side(jobs: Vec<(&Suite, Command)>, at_once: Option<u16>) -> Result<Ve
 
 /// Runs one suite, and prints all that it printed when it has ended.
 fn perform_quietly(suite: &Suite, mut command: Command) -> Result<Outcome> {
+    println!("begun: {}", suite.name);
     let begin = Instant::now();
     let (mut ours, theirs) = pipe().context("cannot make a pipe")?;
     let mut child = command
@@ -222,13 +223,14 @@ fn build_guest_tests() -> Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-fn conclude(outcomes: &[Outcome], full: bool) -> Result<()> {
+/// Prints the result; a `whole` one of the full tier is also kept.
+fn conclude(outcomes: &[Outcome], whole: bool) -> Result<()> {
     ensure!(!outcomes.is_empty(), "no suite has that in its name");
     let table = results::table(outcomes);
     let total = results::total(outcomes);
     let line = format!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     println!("\n{table}\n{line}");
-    if full {
+    if whole {
         let file = paths::root().join("docs/results/test-full.md");
         let kernel = kernels::choose(None)?.version;
         fs::write(
