@@ -103,7 +103,7 @@ pub const FIELDS: &[Field<QueueRow>] = &[
     .on_demand(),
     Field::<QueueRow>::new(
         "occupancy",
-        "IN IT",
+        "OCCUPANCY",
         Unit::Count,
         "Completions in it, as far as its last event tells.",
         |row, _| Value::Number(row.occupancy()),

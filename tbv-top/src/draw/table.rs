@@ -60,7 +60,8 @@ impl<R: 'static> Table<'_, R> {
         let values = |field: &Field<R>| -> Vec<Value<'_>> {
             visible.iter().map(|row| (field.read)(row, self.seconds)).collect()
         };
-        let room = usize::from(paper.area.width);
+        // The last cell is for the mark that there is more.
+        let room = usize::from(paper.area.width.saturating_sub(1));
         let mut x = 2;
         let mut all_fit = true;
         for field in columns {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::OnceLock};
 use tbv_top::{fixture, source::recorder::Recorder};
 
 /// Twelve seconds of four processes.
-pub fn recording() -> &'static str {
+pub(crate) fn recording() -> &'static str {
     static FILE: OnceLock<String> = OnceLock::new();
     FILE.get_or_init(|| {
         // Several test programs run at once.

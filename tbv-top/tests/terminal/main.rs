@@ -104,9 +104,8 @@ fn two_hundred_resizes() {
 fn keys_reach_the_views() {
     let mut pty = start_with(&["--at", "1"], &[]);
     pty.wait_for("PAUSED");
-    // Esc and what follows at once would be a key with Alt.
-    for (key, shown) in
-        [("2", "PRODUCED"), ("3", "LINK"), ("?", "Shift-Tab"), ("\u{1b}", "LINK"), ("1\r", "goes")]
+    // No Esc: with what follows at once, that is a key with Alt.
+    for (key, shown) in [("2", "PRODUCED"), ("3", "LINK"), ("?", "Shift-Tab"), ("?", "LINK"), ("1\r", "goes")]
     {
         pty.press(key);
         pty.wait_for_word(shown);
@@ -118,7 +117,8 @@ fn keys_reach_the_views() {
 #[test]
 fn a_plain_terminal_gets_plain_text() {
     let mut pty = start_with(&["--at", "1"], &[("NO_COLOR", "1"), ("LC_ALL", "C")]);
-    pty.wait_for("HISTORY");
+    // What is drawn last.
+    pty.wait_for("record");
     pty.press("q");
     assert_eq!(pty.status(), Status::Exited(0));
     let output = pty.output();

@@ -15,14 +15,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// How a program ended, or stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     Exited(i32),
     Signalled(i32),
     Stopped(i32),
 }
 
 /// The terminal and its program.
-pub struct Pty {
+pub(crate) struct Pty {
     controller: Option<File>,
     /// Held open, so that its settings can be read when the program has ended.
     terminal: OwnedFd,
@@ -34,7 +34,7 @@ pub struct Pty {
 
 impl Pty {
     /// Starts a program with these variables besides those of a plain terminal.
-    pub fn start(program: &str, words: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(program: &str, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let (mut controller, mut terminal) = (-1, -1);
         let size = libc::winsize { ws_row: 40, ws_col: 132, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: both descriptors are written to; no name and the usual settings are asked for.
@@ -94,22 +94,28 @@ impl Pty {
     }
 
     /// All that was written to the terminal.
-    pub fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         String::from_utf8_lossy(&self.output.lock().unwrap()).into_owned()
     }
 
+    /// The end of it, for messages.
+    fn last(&self) -> String {
+        let output = self.output();
+        output.chars().skip(output.chars().count().saturating_sub(5_000)).collect()
+    }
+
     /// Waits until something was written.
-    pub fn wait_for(&self, what: &str) {
+    pub(crate) fn wait_for(&self, what: &str) {
         self.wait(what, || self.output().contains(what));
     }
 
     /// Waits until something comes that was not there at `from`.
-    pub fn wait_for_after(&self, from: usize, what: &str) {
+    pub(crate) fn wait_for_after(&self, from: usize, what: &str) {
         self.wait(what, || self.output().get(from..).is_some_and(|new| new.contains(what)));
     }
 
     /// Waits until a word is on the screen. Only what changes is written, so all is asked for again and again.
-    pub fn wait_for_word(&mut self, word: &str) {
+    pub(crate) fn wait_for_word(&mut self, word: &str) {
         let begin = Instant::now();
         loop {
             let from = self.output().len();
@@ -118,25 +124,25 @@ impl Pty {
             if self.output().get(from..).is_some_and(|new| new.contains(word)) {
                 break;
             }
-            assert!(begin.elapsed() < LIMIT, "{word:?} is not shown; there is {:?}", self.output());
+            assert!(begin.elapsed() < LIMIT, "{word:?} is not shown; there is {:?}", self.last());
         }
     }
 
     fn wait(&self, what: &str, done: impl Fn() -> bool) {
         let begin = Instant::now();
         while !done() {
-            assert!(begin.elapsed() < LIMIT, "{what:?} does not come; there is {:?}", self.output());
+            assert!(begin.elapsed() < LIMIT, "{what:?} does not come; there is {:?}", self.last());
             thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Presses keys.
-    pub fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.controller.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Gives the terminal another size.
-    pub fn resize(&self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the size is valid for as long as the call takes.
         let done = unsafe { libc::ioctl(self.terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
@@ -144,13 +150,13 @@ impl Pty {
     }
 
     /// Sends a signal.
-    pub fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: to our own child, which is not reaped yet.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0);
     }
 
     /// Waits until the program ends or stops.
-    pub fn status(&mut self) -> Status {
+    pub(crate) fn status(&mut self) -> Status {
         let begin = Instant::now();
         loop {
             let mut status = 0;
@@ -166,13 +172,13 @@ impl Pty {
                     false => Status::Signalled(libc::WTERMSIG(status)),
                 };
             }
-            assert!(begin.elapsed() < LIMIT, "it does not end; there is {:?}", self.output());
+            assert!(begin.elapsed() < LIMIT, "it does not end; there is {:?}", self.last());
             thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Whether the terminal is as it was before: its settings, the cursor, the screen.
-    pub fn assert_restored(&self) {
+    pub(crate) fn assert_restored(&self) {
         assert_eq!(settings(&self.terminal), self.before, "the settings of the terminal");
         // What was written last may be still on its way.
         for (on, off) in [("\u{1b}[?1049h", "\u{1b}[?1049l"), ("\u{1b}[?25l", "\u{1b}[?25h")] {
@@ -185,7 +191,7 @@ impl Pty {
     }
 
     /// Whether the terminal is in use, without line editing and echo.
-    pub fn is_raw(&self) -> bool {
+    pub(crate) fn is_raw(&self) -> bool {
         settings(&self.terminal) != self.before
     }
 }
