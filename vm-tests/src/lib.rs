@@ -17,6 +17,7 @@ pub mod scale;
 pub mod schema;
 pub mod strace;
 pub mod strace_line;
+pub mod tier;
 pub mod usb4;
 pub mod without;
 mod write_command;

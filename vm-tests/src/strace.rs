@@ -11,9 +11,9 @@ use crate::calls::{Call, Counts, faulted_as_one};
 use crate::strace_line::{self, Line};
 
 /// strace and its options, to be followed by `-o FILE CMD…`. `-X raw` gives numbers for ioctls and
-/// clone flags; the clones tell threads from processes.
+/// clone flags; the clones tell threads from processes. Other calls don't stop.
 pub const COMMAND: &[&str] =
-    &["strace", "-f", "-yy", "-X", "raw", "-e", "trace=ioctl,write,clone,clone3,fork,vfork"];
+    &["strace", "--seccomp-bpf", "-f", "-yy", "-X", "raw", "-e", "trace=ioctl,write,clone,clone3,fork,vfork"];
 
 const CLONE_THREAD: u64 = 0x10000;
 

@@ -2,18 +2,22 @@
 //! harmless, whatever happens to them. The runner fails the whole guest on any WARN, BUG or Oops.
 #![cfg(feature = "vm")]
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use vm_tests::command::{self, Output, Running, must};
+use vm_tests::tier;
 use vm_tests::usb4::{self, DEVICES};
 
 const LIMIT: Duration = Duration::from_secs(240);
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
-const MOMENTS: u64 = 10;
+
+/// Random moments at which each end is tried.
+fn moments() -> u64 {
+    tier::pick(4, 10)
+}
 
 /// Starts cq-verify on both ends of the cable.
 fn start(environment: &str, check: &str, arguments: &[&str]) -> Result<Running> {
@@ -137,7 +141,7 @@ fn a_hostile_process_harms_nobody() -> Result<()> {
 
 #[test]
 fn a_forked_child_gets_errors_and_takes_nothing() -> Result<()> {
-    for _ in 0..MOMENTS {
+    for _ in 0..moments() {
         ensure!(number(&verify("fork", &[])?, "completions")? == 16);
     }
     unharmed()
@@ -154,9 +158,9 @@ fn polled(round: u64) -> Result<Running> {
 #[test]
 fn queues_are_destroyed_with_completions_in_them_and_files_closed_while_they_are_polled() -> Result<()> {
     let output = verify("load", &["--destroy-for", "5000"])?;
-    ensure!(number(&output, "queues")? >= MOMENTS, "{}", output.stdout);
+    ensure!(number(&output, "queues")? >= moments(), "{}", output.stdout);
     unharmed()?;
-    for round in 0..MOMENTS {
+    for round in 0..moments() {
         verify("load", &["--close-after", &random_ms(round).to_string()])?;
     }
     ensure!(number(&verify("left", &[])?, "mappings")? == 2);
@@ -165,7 +169,7 @@ fn queues_are_destroyed_with_completions_in_them_and_files_closed_while_they_are
 
 #[test]
 fn processes_are_killed_while_they_poll() -> Result<()> {
-    for round in 0..MOMENTS {
+    for round in 0..moments() {
         let running = polled(round)?;
         running.signal_group(libc::SIGKILL)?;
         ensure!(running.finish(LIMIT)?.code() == 128 + libc::SIGKILL);
@@ -194,7 +198,7 @@ fn unplugged(by_rmmod: bool, meanwhile: impl FnOnce() -> Result<()>) -> Result<(
 
 #[test]
 fn devices_go_while_they_are_polled() -> Result<()> {
-    for round in 0..2 * MOMENTS {
+    for round in 0..2 * moments() {
         let running = polled(round)?;
         unplugged(round % 2 == 0, || {
             let output = running.finish(LIMIT)?.success().with_context(|| format!("round {round}"))?;
@@ -222,8 +226,7 @@ fn what_is_posted_is_flushed_into_the_mapped_queue_when_the_device_goes() -> Res
 
 #[test]
 fn a_wait_for_an_event_never_sleeps_on_a_completion_that_is_there() -> Result<()> {
-    // The full tier takes its time.
-    let rounds = if env::var_os("TBV_FULL").is_some() { "1000000" } else { "50000" };
+    let rounds = tier::pick("50000", "1000000");
     let running = start("USB4_RDMA_DEBUG=1", "events", &["--rounds", rounds])?;
     let output = running.finish(Duration::from_secs(3000))?.success()?;
     print!("{}", output.stdout);

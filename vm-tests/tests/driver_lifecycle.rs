@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use vm_tests::{command, usb4};
+use vm_tests::{command, tier, usb4};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const ROUNDS: u64 = 10;
+/// How often it is done.
+fn rounds() -> u64 {
+    tier::pick(4, 10)
+}
 
 /// The module that is loaded now works.
 fn moves_data() -> Result<()> {
@@ -27,7 +30,7 @@ fn random_ms(round: u64) -> u64 {
 #[test]
 fn killed_clients_leave_no_object() -> Result<()> {
     usb4::set_up()?;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let running = usb4::traffic("mapped")?;
         let wait = random_ms(round);
         std::thread::sleep(Duration::from_millis(wait));
@@ -52,7 +55,7 @@ fn rmmod_with_open_contexts_and_traffic_works_and_the_module_comes_back() -> Res
 #[test]
 fn ten_loads_and_unloads() -> Result<()> {
     usb4::set_up()?;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         command::must(&["rmmod", "thunderbolt_ibverbs"])?;
         usb4::reload()?;
     }

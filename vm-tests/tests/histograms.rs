@@ -2,7 +2,6 @@
 #![cfg(feature = "vm")]
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,16 +12,12 @@ use vm_tests::command::{self, Running};
 use vm_tests::fault::Fault;
 use vm_tests::hist::{self, Hist, number};
 use vm_tests::usb4::{self, DEVICES};
-use vm_tests::{report, scale};
+use vm_tests::{report, scale, tier};
 
 const LIMIT: Duration = Duration::from_secs(400);
 const JSON: &str = "/tmp/hist.json";
 const SAMPLES: &str = "/tmp/hist.csv";
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
-
-fn full() -> bool {
-    env::var_os("TBV_FULL").is_some()
-}
 
 /// `tbv-trace hist` with these options on message-times; its result, and what the program said.
 fn measured(way: &str, options: &[&str], what: &[&str]) -> Result<(Hist, String)> {
@@ -225,7 +220,7 @@ fn totals(hist: &Hist) -> Result<BTreeMap<String, u64>> {
 
 #[test]
 fn a_recording_s_intervals_sum_to_its_total() -> Result<()> {
-    let (file, seconds) = ("/tmp/recording.jsonl", if full() { "60" } else { "8" });
+    let (file, seconds) = ("/tmp/recording.jsonl", tier::pick("8", "60"));
     let _load = load()?;
     let words = ["tbv-trace", "record", "-o", file, "--comm", "cq-verify", "-d", seconds];
     usb4::run(&words, LIMIT)?.success()?;
@@ -301,7 +296,7 @@ fn memory(pid: u32) -> Result<u64> {
 #[test]
 fn memory_stays_as_it_is_however_long_it_runs() -> Result<()> {
     // Half an hour at the full rate, in the full tier.
-    let seconds = if full() { 1800 } else { 15 };
+    let seconds = tier::pick(15, 1800);
     let _traffic = usb4::traffic("ioctl")?;
     let file = "/tmp/long.jsonl";
     let _ = fs::remove_file(file);
