@@ -123,30 +123,32 @@ fn process<'a>(interval: &'a Value, comm: &str) -> Option<&'a Value> {
     interval["processes"].as_array()?.iter().find(|row| row["comm"] == comm)
 }
 
+/// What an interval says of a device.
+fn presence(interval: &Value, device: &str) -> Option<Value> {
+    let row = interval["devices"].as_array()?.iter().find(|row| row["device"] == device)?;
+    Some(row["presence"].clone())
+}
+
 #[test]
-fn a_process_that_ends_is_marked_and_leaves() -> Result<()> {
-    usb4::set_up()?;
+fn a_process_that_ends_and_a_device_that_is_unplugged_are_marked() -> Result<()> {
+    rxe::set_up_second()?;
     let top = top(&[])?;
-    let raw = rxe::device_file("usb4_rdma0")?;
+    let raw = rxe::device_file(rxe::SECOND)?;
     command::run(&[RAW, "--device", &raw, "--cases", "query-port", "--count", "40"], LIMIT)?.success()?;
-    let state = |wanted: &'static str| {
-        command::wait_until(wanted, LIMIT, || {
+    command::must(&["rdma", "link", "del", rxe::SECOND])?;
+    let wait_for = |what: &str, is: &dyn Fn(&Value) -> bool| {
+        command::wait_until(what, LIMIT, || {
             let printed = top.stdout()?;
-            let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            Ok(lines
-                .filter(|line| process(line, "uverbs-raw").is_some_and(|row| row["state"] == wanted))
-                .count()
-                > 0)
+            Ok(printed.lines().filter_map(|line| serde_json::from_str(line).ok()).any(|line| is(&line)))
         })
     };
-    state("ended")?;
+    let has_ended = |line: &Value| process(line, "uverbs-raw").is_some_and(|row| row["state"] == "ended");
+    let is_gone = |line: &Value| presence(line, rxe::SECOND).is_some_and(|is| is == "gone");
+    wait_for("the process's end", &has_ended)?;
+    wait_for("the device's end", &is_gone)?;
     // It is kept for ten seconds.
-    let is_listed = || -> Result<bool> {
-        let printed = top.stdout()?;
-        let last = printed.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
-        Ok(last.is_some_and(|last| process(&last, "uverbs-raw").is_some()))
-    };
-    command::wait_until("its leaving", LIMIT, || Ok(!is_listed()?))?;
+    let has_left = |line: &Value| is_gone(line) && process(line, "uverbs-raw").is_none();
+    wait_for("the process's leaving", &has_left)?;
     let (intervals, all) = ended(top)?;
     let rows: Vec<&Value> = intervals.iter().filter_map(|line| process(line, "uverbs-raw")).collect();
     let calls: u64 = rows.iter().filter_map(|row| row["calls"].as_u64()).sum();
@@ -156,29 +158,10 @@ fn a_process_that_ends_is_marked_and_leaves() -> Result<()> {
         |row: &&&Value| row["state"] == "ended" && row["calls"] == 0 && row["calls_per_second"] != 0.0;
     ensure!(rows.iter().find(stale).is_none(), "{rows:?}");
     ensure!(rows.last().is_some_and(|row| row["state"] == "ended" && row["calls"] == 0), "{rows:?}");
-    Ok(())
-}
-
-#[test]
-fn a_device_that_is_unplugged_is_gone() -> Result<()> {
-    rxe::set_up_second()?;
-    let top = top(&[])?;
-    let raw = rxe::device_file(rxe::SECOND)?;
-    command::run(&[RAW, "--device", &raw, "--cases", "query-port", "--count", "5"], LIMIT)?.success()?;
-    command::must(&["rdma", "link", "del", rxe::SECOND])?;
-    let presence = |line: &Value| {
-        let devices = line["devices"].as_array().into_iter().flatten();
-        devices.clone().find(|row| row["device"] == rxe::SECOND).map(|row| row["presence"].clone())
-    };
-    command::wait_until("the device's end", LIMIT, || {
-        let printed = top.stdout()?;
-        let mut lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        Ok(lines.any(|line| presence(&line).is_some_and(|is| is == "gone")))
-    })?;
-    let (intervals, _) = ended(top)?;
-    ensure!(intervals.iter().any(|line| presence(line).is_some_and(|is| is == "there")), "never there");
-    let other = intervals.last().context("no interval")?["devices"].as_array().context("devices")?.clone();
-    ensure!(other.iter().any(|row| row["device"] == rxe::DEVICE && row["presence"] == "there"), "{other:?}");
+    let was_there = |line: &Value| presence(line, rxe::SECOND).is_some_and(|is| is == "there");
+    ensure!(intervals.iter().any(was_there), "never there");
+    let last = intervals.last().context("no interval")?;
+    ensure!(presence(last, rxe::DEVICE).is_some_and(|is| is == "there"), "{}", last["devices"]);
     Ok(())
 }
 

@@ -14,6 +14,9 @@ const LEAST_HISTORY: usize = 12;
 /// Cells that it has at most.
 const MOST_HISTORY: usize = 40;
 
+/// The numbers of a row over time, at most so many.
+pub(crate) type Numbers<'a, R> = dyn Fn(&R, usize) -> Vec<f64> + 'a;
+
 /// What is shown.
 pub(crate) struct Table<'a, R: 'static> {
     /// Its columns.
@@ -30,8 +33,8 @@ pub(crate) struct Table<'a, R: 'static> {
     pub(crate) focused: bool,
     /// What it says without rows.
     pub(crate) empty: &'a str,
-    /// The numbers of a row over time, at most so many.
-    pub(crate) history: Option<&'a dyn Fn(&R, usize) -> Vec<f64>>,
+    /// What a line is drawn of at the end of each row.
+    pub(crate) history: Option<&'a Numbers<'a, R>>,
 }
 
 /// Cells that a column of numbers has at least, so that it does not move at every number.
