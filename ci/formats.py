@@ -148,9 +148,13 @@ def sums(report):
     for cq in report["completions"]:
         for name in (
             "produced", "consumed", "consumed_by_ioctl", "consumed_in_user_space", "purged", "failed", "overflows",
-            "entries",
+            "entries", "polled",
         ):
             total["tbv_cq_" + name] += cq[name] or 0
+        for kind in ("hit", "empty", "overflow"):
+            total["tbv_cq_polls/" + kind] += cq["polls_" + kind] or 0
+    for fell in report["fall_backs"]:
+        total["tbv_fall_backs/" + fell["reason"]] += fell["queues"]
     for work in report["work_requests"]:
         total["tbv_work_requests_posted"] += work["posted"]
     for kind, count in report["loss"].items():

@@ -38,6 +38,7 @@ static int publish(struct tbv_cq *cq, struct ib_udata *udata)
 	struct tbv_ucontext *ctx =
 		rdma_udata_to_drv_context(udata, struct tbv_ucontext, base);
 	struct tbv_mmap_entry *ring_map, *consumer_map;
+	struct tbv_cq_shm *shm;
 
 	if (!ctx || udata->outlen < sizeof(resp) ||
 	    tbv_double_is(TBV_DOUBLE_OLD))
@@ -50,7 +51,10 @@ static int publish(struct tbv_cq *cq, struct ib_udata *udata)
 		tbv_mmap_remove(consumer_map);
 		return 0;
 	}
-	tbv_cq_ring_publish(&cq->ring, ring_map->memory, consumer_map->memory);
+	shm = ring_map->memory;
+	shm->device_index = to_tbv_dev(cq->base.device)->index;
+	shm->cqn = cq->cqn;
+	tbv_cq_ring_publish(&cq->ring, shm, consumer_map->memory);
 	cq->ring_map = ring_map;
 	cq->consumer_map = consumer_map;
 
@@ -198,13 +202,14 @@ void tbv_cq_push(struct tbv_cq *cq, const struct ib_wc *wc, u64 seq,
 	if (tbv_cq_ring_full(&cq->ring)) {
 		report = overflow(cq, wc, seq, signalled);
 	} else {
+		/* Told before it can be taken: the process asks nobody. */
+		trace_cq_push(dev->index, wc->qp->qp_num, seq, wc->wr_id,
+			      wc->opcode, signalled, cq->cqn, wc->status,
+			      wc->byte_len, total(cq, cq->ring.produced + 1),
+			      total(cq, cq->ring.consumed), cq->ring.first);
 		cq->wc[cq->ring.produced & cq->ring.mask] = *wc;
 		tbv_cq_ring_push(&cq->ring, &entry);
 		notify = fires(cq, solicited || wc->status != IB_WC_SUCCESS);
-		trace_cq_push(dev->index, wc->qp->qp_num, seq, wc->wr_id,
-			      wc->opcode, signalled, cq->cqn, wc->status,
-			      wc->byte_len, total(cq, cq->ring.produced),
-			      total(cq, cq->ring.consumed));
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 
@@ -278,7 +283,7 @@ void tbv_cq_purge(struct tbv_cq *cq, struct tbv_qp_stub *stub)
 	if (purged)
 		trace_cq_purge(dev->index, cq->cqn, stub->qp.qp_num, purged,
 			       total(cq, ring->produced),
-			       total(cq, ring->consumed));
+			       total(cq, ring->consumed), ring->first);
 unlock:
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (notify && cq->base.comp_handler)
@@ -334,7 +339,7 @@ int tbv_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 			break;
 	trace_cq_poll(dev->index, cq->cqn, num_entries, n,
 		      total(cq, cq->ring.produced),
-		      total(cq, cq->ring.consumed));
+		      total(cq, cq->ring.consumed), cq->ring.first);
 	if (tells_overflow(cq, n))
 		n = -EOVERFLOW;
 	spin_unlock_irqrestore(&cq->lock, flags);

@@ -89,9 +89,9 @@ TRACE_EVENT(cq_destroy,
 TRACE_EVENT(cq_push,
 	    TP_PROTO(u32 dev, u32 qpn, u64 seq, u64 wr_id, u32 opcode,
 		     u32 signalled, u32 cqn, u32 status, u32 byte_len,
-		     u64 produced, u64 consumed),
+		     u64 produced, u64 consumed, u64 ring_first),
 	    TP_ARGS(dev, qpn, seq, wr_id, opcode, signalled, cqn, status, byte_len,
-		    produced, consumed),
+		    produced, consumed, ring_first),
 	    TP_STRUCT__entry(__field(u32, dev)
 			     __field(u32, qpn)
 			     __field(u64, seq)
@@ -102,7 +102,8 @@ TRACE_EVENT(cq_push,
 			     __field(u32, status)
 			     __field(u32, byte_len)
 			     __field(u64, produced)
-			     __field(u64, consumed)),
+			     __field(u64, consumed)
+			     __field(u64, ring_first)),
 	    TP_fast_assign(__entry->dev = dev;
 			   __entry->qpn = qpn;
 			   __entry->seq = seq;
@@ -113,54 +114,62 @@ TRACE_EVENT(cq_push,
 			   __entry->status = status;
 			   __entry->byte_len = byte_len;
 			   __entry->produced = produced;
-			   __entry->consumed = consumed;),
-	    TP_printk("dev=%u qpn=%u seq=%llu wr_id=%#llx opcode=%u signalled=%u cqn=%u status=%u byte_len=%u produced=%llu consumed=%llu",
+			   __entry->consumed = consumed;
+			   __entry->ring_first = ring_first;),
+	    TP_printk("dev=%u qpn=%u seq=%llu wr_id=%#llx opcode=%u signalled=%u cqn=%u status=%u byte_len=%u produced=%llu consumed=%llu ring_first=%llu",
 		      __entry->dev, __entry->qpn, __entry->seq, __entry->wr_id,
 		      __entry->opcode, __entry->signalled, __entry->cqn,
 		      __entry->status, __entry->byte_len, __entry->produced,
-		      __entry->consumed)
+		      __entry->consumed, __entry->ring_first)
 );
 
 TRACE_EVENT(cq_poll,
 	    TP_PROTO(u32 dev, u32 cqn, u32 asked, u32 returned, u64 produced,
-		     u64 consumed),
-	    TP_ARGS(dev, cqn, asked, returned, produced, consumed),
+		     u64 consumed, u64 ring_first),
+	    TP_ARGS(dev, cqn, asked, returned, produced, consumed,
+		    ring_first),
 	    TP_STRUCT__entry(__field(u32, dev)
 			     __field(u32, cqn)
 			     __field(u32, asked)
 			     __field(u32, returned)
 			     __field(u64, produced)
-			     __field(u64, consumed)),
+			     __field(u64, consumed)
+			     __field(u64, ring_first)),
 	    TP_fast_assign(__entry->dev = dev;
 			   __entry->cqn = cqn;
 			   __entry->asked = asked;
 			   __entry->returned = returned;
 			   __entry->produced = produced;
-			   __entry->consumed = consumed;),
-	    TP_printk("dev=%u cqn=%u asked=%u returned=%u produced=%llu consumed=%llu",
+			   __entry->consumed = consumed;
+			   __entry->ring_first = ring_first;),
+	    TP_printk("dev=%u cqn=%u asked=%u returned=%u produced=%llu consumed=%llu ring_first=%llu",
 		      __entry->dev, __entry->cqn, __entry->asked,
-		      __entry->returned, __entry->produced, __entry->consumed)
+		      __entry->returned, __entry->produced, __entry->consumed,
+		      __entry->ring_first)
 );
 
 TRACE_EVENT(cq_purge,
 	    TP_PROTO(u32 dev, u32 cqn, u32 qpn, u32 purged, u64 produced,
-		     u64 consumed),
-	    TP_ARGS(dev, cqn, qpn, purged, produced, consumed),
+		     u64 consumed, u64 ring_first),
+	    TP_ARGS(dev, cqn, qpn, purged, produced, consumed, ring_first),
 	    TP_STRUCT__entry(__field(u32, dev)
 			     __field(u32, cqn)
 			     __field(u32, qpn)
 			     __field(u32, purged)
 			     __field(u64, produced)
-			     __field(u64, consumed)),
+			     __field(u64, consumed)
+			     __field(u64, ring_first)),
 	    TP_fast_assign(__entry->dev = dev;
 			   __entry->cqn = cqn;
 			   __entry->qpn = qpn;
 			   __entry->purged = purged;
 			   __entry->produced = produced;
-			   __entry->consumed = consumed;),
-	    TP_printk("dev=%u cqn=%u qpn=%u purged=%u produced=%llu consumed=%llu",
+			   __entry->consumed = consumed;
+			   __entry->ring_first = ring_first;),
+	    TP_printk("dev=%u cqn=%u qpn=%u purged=%u produced=%llu consumed=%llu ring_first=%llu",
 		      __entry->dev, __entry->cqn, __entry->qpn,
-		      __entry->purged, __entry->produced, __entry->consumed)
+		      __entry->purged, __entry->produced, __entry->consumed,
+		      __entry->ring_first)
 );
 
 TRACE_EVENT(cq_arm,

@@ -43,6 +43,9 @@
  * @abi: %TBV_CQ_SHM_ABI
  * @cqe: capacity
  * @entry_size: %TBV_CQ_SHM_ENTRY_SIZE
+ * @device_index: the device number that tracepoints use
+ * @cqn: the number of the queue that tracepoints use; zero in the ring of an
+ *	older kernel module, which says neither
  * @reserved: zero
  * @produced: how far the kernel has put in completions
  * @ovf_seq: completions ever lost because the queue was full; a consumer that
@@ -55,7 +58,9 @@ struct tbv_cq_shm {
 	__u32 abi;
 	__u32 cqe;
 	__u32 entry_size;
-	__u32 reserved[13];
+	__u32 device_index;
+	__u32 cqn;
+	__u32 reserved[11];
 	__aligned_u64 produced;
 	__aligned_u64 ovf_seq;
 	__u32 dead;
@@ -72,6 +77,10 @@ struct tbv_cq_consumer {
 
 static_assert(sizeof(struct tbv_cq_shm) == 128,
 	      "the ring's head has another size than the contract");
+static_assert(__builtin_offsetof(struct tbv_cq_shm, device_index) == 12,
+	      "device_index has moved");
+static_assert(__builtin_offsetof(struct tbv_cq_shm, cqn) == 16,
+	      "cqn has moved");
 static_assert(__builtin_offsetof(struct tbv_cq_shm, produced) == 64,
 	      "produced has moved");
 static_assert(__builtin_offsetof(struct tbv_cq_shm, ovf_seq) == 72,

@@ -30,7 +30,7 @@ tracepoint:syscalls:sys_exit_ioctl /@start[tid]/ {
 }";
 
 /// Major number of /dev/null.
-const MEM_MAJOR: u32 = 1;
+pub(crate) const MEM_MAJOR: u32 = 1;
 
 impl Arm {
     pub(crate) const ALL: [Arm; 6] =

@@ -40,7 +40,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// What a poll of a published completion queue costs, next to a system call; needs no privileges
+    /// What a poll of a published completion queue costs, next to a system call; needs no privileges, but for the polls
+    /// that are traced
     Poll {
         /// Rounds; each kind has its turn in each
         #[arg(long, default_value_t = 25)]

@@ -9,7 +9,7 @@ mod poll;
 
 #[cfg(not(loom))]
 pub use mapped::Mapped;
-pub use poll::{Consumer, Entry, Memory, Nothing, WORDS};
+pub use poll::{Consumer, Entry, Memory, Nothing, Taken, WORDS};
 
 #[cfg(loom)]
 pub use loom::sync::atomic;

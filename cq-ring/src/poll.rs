@@ -43,6 +43,15 @@ pub enum Nothing {
     Corrupt,
 }
 
+/// What a poll took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of the first completion in the ring: what `consumed` was.
+    pub first: u64,
+    /// How many.
+    pub count: usize,
+}
+
 /// Takes completions out of a queue.
 pub struct Consumer<M> {
     memory: M,
@@ -66,7 +75,13 @@ impl<M: Memory> Consumer<M> {
     ///
     /// Returns how many, or why none.
     #[inline]
-    pub fn poll(&self, room: usize, mut keep: impl FnMut(usize, &Entry)) -> Result<usize, Nothing> {
+    pub fn poll(&self, room: usize, keep: impl FnMut(usize, &Entry)) -> Result<usize, Nothing> {
+        self.take(room, keep).map(|taken| taken.count)
+    }
+
+    /// As [`poll`](Self::poll); also tells which.
+    #[inline]
+    pub fn take(&self, room: usize, mut keep: impl FnMut(usize, &Entry)) -> Result<Taken, Nothing> {
         let memory = &self.memory;
         loop {
             let from = memory.consumed().load(Acquire);
@@ -92,7 +107,7 @@ impl<M: Memory> Consumer<M> {
             // Release: the copies are made before the kernel learns that it may write there again.
             let to = from.wrapping_add(taken as u64);
             if memory.consumed().compare_exchange(from, to, Release, Relaxed).is_ok() {
-                return Ok(taken);
+                return Ok(Taken { first: from, count: taken });
             }
         }
     }

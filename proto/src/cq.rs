@@ -16,8 +16,12 @@ pub struct CqShm {
     pub cqe: u32,
     /// [`CQ_SHM_ENTRY_SIZE`].
     pub entry_size: u32,
+    /// The device number that tracepoints use.
+    pub device_index: u32,
+    /// The number of the queue that tracepoints use; zero in the ring of an older kernel module, which says neither.
+    pub cqn: u32,
     /// Zero.
-    pub reserved: [u32; 13],
+    pub reserved: [u32; 11],
     /// Completions ever put in.
     pub produced: u64,
     /// Completions ever lost because the queue was full.

@@ -24,7 +24,7 @@ fn c_and_rust_agree() {
         }))
         .include("\"tbv_cq_shm.h\"")
         .all(layout!(CqShm as "struct tbv_cq_shm" {
-            abi, cqe, entry_size, reserved, produced, ovf_seq, dead, reserved_line,
+            abi, cqe, entry_size, device_index, cqn, reserved, produced, ovf_seq, dead, reserved_line,
         }))
         .all(layout!(CqConsumer as "struct tbv_cq_consumer" { consumed }))
         .number("TBV_CQ_SHM_ABI", tbv_proto::CQ_SHM_ABI)

@@ -21,6 +21,7 @@ mod mapping;
 mod memory;
 mod mr;
 mod pd;
+mod probes;
 mod published;
 mod qp;
 mod version;

@@ -3,12 +3,14 @@
 use std::env;
 use std::ffi::{OsString, c_int};
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tbv_cq_ring::{Consumer, Entry, Mapped, Nothing};
-use tbv_proto::{CQ_SHM_ABI, CQ_SHM_ENTRY_SIZE, CqShm, CreateCqResp, cq_ring_len};
+use tbv_proto::{CQ_SHM_ABI, CQ_SHM_ENTRY_SIZE, CqShm, CreateCqResp, FallBack, cq_ring_len};
 use tbv_verbs_sys::ibv_wc;
 
 use crate::mapping::{Mapping, page_size};
+use crate::probes;
 
 /// Capacities beyond this are no queue's.
 const MAX_CQE: u32 = 1 << 24;
@@ -20,6 +22,9 @@ const _: () =
 /// A queue that is mapped.
 pub(crate) struct Published {
     consumer: Consumer<Mapped>,
+    name: probes::Name,
+    /// Whether a probe has told that the device is gone.
+    gone: AtomicBool,
     _ring: Mapping,
     _page: Mapping,
 }
@@ -36,46 +41,49 @@ impl Published {
     pub(crate) fn map(fd: c_int, cqe: c_int, offer: &CreateCqResp, forks: bool) -> Option<Self> {
         if *offer == CreateCqResp::default() {
             if wanted() {
-                explain("the kernel does not offer the queue to user space");
+                fall_back(FallBack::NotOffered, "the kernel does not offer the queue to user space");
             }
             return None;
         }
         if !forks {
             // There the queue would not be mapped, and polling it would crash.
-            explain("a forked child could not be told from this process");
+            fall_back(FallBack::ForksUnseen, "a forked child could not be told from this process");
             return None;
         }
         match Self::try_map(fd, cqe, offer) {
             Ok(published) => Some(published),
-            Err(reason) => {
-                explain(&reason);
+            Err((kind, reason)) => {
+                fall_back(kind, &reason);
                 None
             }
         }
     }
 
-    fn try_map(fd: c_int, cqe: c_int, offer: &CreateCqResp) -> Result<Self, String> {
-        check(offer, cqe, page_size())?;
+    fn try_map(fd: c_int, cqe: c_int, offer: &CreateCqResp) -> Result<Self, (FallBack, String)> {
+        check(offer, cqe, page_size()).map_err(|reason| (FallBack::BadOffer, reason))?;
         let shared = |what, offset, length, protection| {
-            Mapping::shared(fd, offset, length, protection).map_err(|e| format!("cannot map the {what}: {e}"))
+            Mapping::shared(fd, offset, length, protection)
+                .map_err(|e| (FallBack::NotMapped, format!("cannot map the {what}: {e}")))
         };
         let ring = shared("ring", offer.ring_offset, offer.ring_len as usize, libc::PROT_READ)?;
         let page =
             shared("consumer page", offer.consumer_offset, page_size(), libc::PROT_READ | libc::PROT_WRITE)?;
         let shm = ring.start::<CqShm>();
         // SAFETY: mapped and at least as long. The kernel may write, but not to what is read here.
-        let (abi, capacity, entry_size) = unsafe {
+        let (abi, capacity, entry_size, name) = unsafe {
             let shm = shm.as_ptr();
-            ((*shm).abi, (*shm).cqe, (*shm).entry_size)
+            let name = probes::Name { device: (*shm).device_index, cqn: (*shm).cqn };
+            ((*shm).abi, (*shm).cqe, (*shm).entry_size, name)
         };
         if (abi, capacity, entry_size as usize) != (CQ_SHM_ABI, offer.cqe, CQ_SHM_ENTRY_SIZE) {
-            return Err(format!(
-                "the ring says layout {abi}, capacity {capacity}, entries of {entry_size} bytes"
-            ));
+            let reason =
+                format!("the ring says layout {abi}, capacity {capacity}, entries of {entry_size} bytes");
+            return Err((FallBack::BadRing, reason));
         }
         // SAFETY: both are mapped, aligned to pages, as long as the capacity wants, and live as long as the consumer.
         let memory = unsafe { Mapped::new(shm, page.start(), offer.cqe) };
-        Ok(Published { consumer: Consumer::new(memory), _ring: ring, _page: page })
+        let consumer = Consumer::new(memory);
+        Ok(Published { consumer, name, gone: AtomicBool::new(false), _ring: ring, _page: page })
     }
 
     /// Takes completions; returns how many, a negative errno value, or `None` if the kernel has to be asked.
@@ -86,13 +94,27 @@ impl Published {
         let room = usize::try_from(num_entries).unwrap_or(0);
         // SAFETY: a number below the room is inside the caller's array.
         let keep = |i, entry: &Entry| unsafe { wc.add(i).cast::<Entry>().write(*entry) };
-        match self.consumer.poll(room, keep) {
-            Ok(taken) => Some(c_int::try_from(taken).unwrap_or(c_int::MAX)),
-            Err(Nothing::Empty) => Some(0),
-            Err(Nothing::Overflow) => Some(-libc::EOVERFLOW),
+        match self.consumer.take(room, keep) {
+            Ok(taken) => {
+                probes::poll_hit(self.name, taken);
+                Some(c_int::try_from(taken.count).unwrap_or(c_int::MAX))
+            }
+            Err(Nothing::Empty) => {
+                probes::poll_empty(self.name);
+                Some(0)
+            }
+            Err(Nothing::Overflow) => {
+                probes::overflow(self.name);
+                Some(-libc::EOVERFLOW)
+            }
             Err(Nothing::Corrupt) => Some(-libc::EIO),
             // The device is gone; the kernel says so.
-            Err(Nothing::Dead) => None,
+            Err(Nothing::Dead) => {
+                if !self.gone.swap(true, Ordering::Relaxed) {
+                    probes::fall_back(FallBack::DeviceGone);
+                }
+                None
+            }
         }
     }
 }
@@ -115,8 +137,9 @@ fn check(offer: &CreateCqResp, cqe: c_int, page_size: usize) -> Result<(), Strin
     refuse("length", offer.ring_len, u32::try_from(cq_ring_len(offer.cqe, page_size)).unwrap_or(0))
 }
 
-/// Says why a queue is polled by system call, if `USB4_RDMA_DEBUG` is set.
-fn explain(reason: &str) {
+/// Tells tracers why a queue is polled by system call, and the user if `USB4_RDMA_DEBUG` is set.
+fn fall_back(kind: FallBack, reason: &str) {
+    probes::fall_back(kind);
     if variable("USB4_RDMA_DEBUG").is_some() {
         let _ = writeln!(io::stderr(), "usb4_rdma: polling a completion queue by system call: {reason}");
     }

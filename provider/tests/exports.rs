@@ -40,6 +40,18 @@ fn nothing_is_exported() {
     assert!(exported.is_empty(), "{exported:?}");
 }
 
+/// As a tracer finds them: each at least once, since the compiler may make several of one, and with its arguments.
+#[test]
+fn its_probes_are_there() {
+    let markers = tbv_core::usdt::markers(&image(), tbv_proto::PROBE_PROVIDER).unwrap();
+    for (name, arguments) in tbv_proto::PROBES {
+        assert!(markers.iter().any(|marker| marker.name == name), "no {name}: {markers:?}");
+        let mut of_it = markers.iter().filter(|marker| marker.name == name);
+        assert!(of_it.all(|marker| marker.arguments.len() == arguments), "{name}: {markers:?}");
+    }
+    assert!(markers.iter().all(|marker| tbv_proto::PROBES.iter().any(|(name, _)| *name == marker.name)));
+}
+
 #[test]
 fn it_registers_under_the_private_abi_it_was_built_for() {
     let image = image();

@@ -7,9 +7,11 @@ pub mod loss;
 pub mod maps;
 pub mod message;
 pub mod op;
+pub mod probes;
 
 pub use histogram::Bucket;
 pub use loss::Loss;
 pub use maps::*;
 pub use message::*;
 pub use op::{Entry, Op};
+pub use probes::*;

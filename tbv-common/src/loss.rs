@@ -44,11 +44,15 @@ pub enum Loss {
     SpansFull = 17,
     /// A span that seemed to end before it began.
     BackwardSpan = 18,
+    /// A probe of the provider's whose arguments could not be read, or cannot be true.
+    ProbesUnreadable = 19,
+    /// A queue that fell back to system calls and is not in the result: the map is full.
+    FallBacksFull = 20,
     /// No loss, though counted here: the return of a thread that has entered no call since counting began. It ran then.
-    RanAtBegin = 19,
+    RanAtBegin = 21,
 }
 
 impl Loss {
     /// Number of counters.
-    pub const COUNT: u32 = 20;
+    pub const COUNT: u32 = 22;
 }

@@ -359,12 +359,22 @@ pub struct Cq {
     pub purged: u64,
     /// Completions below this number have moved in the queue: when they were put in is not known any more.
     pub moved_below: u64,
-    /// Completions taken out by a system call of which is not known when they were put in.
+    /// Completions of which was seen that they were taken out, but is not known when they were put in.
     pub untimed: u64,
+    /// What the ring's numbers are ahead of totals, while [`crate::PROBED`]; else 0.
+    pub ring_first: u64,
+    /// Polls in user space that took completions.
+    pub polls_hit: u64,
+    /// Polls in user space that found nothing.
+    pub polls_empty: u64,
+    /// Polls in user space that told of lost completions.
+    pub polls_overflow: u64,
+    /// Completions that polls in user space took, as they told.
+    pub polled: u64,
     /// A [`Before`].
     pub before: u32,
-    /// Always zero.
-    pub reserved: u32,
+    /// 1 once a probe of the provider has told of it.
+    pub told: u32,
     /// Of a queue from before: completions put in before its first event while traced.
     pub produced_before: u64,
     /// The same of completions taken out.
@@ -465,7 +475,7 @@ const _: () = {
     assert!(size_of::<Thread>() == 40);
     assert!(size_of::<Whoami>() == 32);
     assert!(size_of::<CqKey>() == 8);
-    assert!(size_of::<Cq>() == 128);
+    assert!(size_of::<Cq>() == 168);
     assert!(size_of::<WorkKey>() == 16);
     assert!(size_of::<Work>() == 16);
     assert!(size_of::<Event>() == 48);

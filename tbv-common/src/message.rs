@@ -78,7 +78,14 @@ pub struct Request {
     pub opcode: u32,
 }
 
-/// A completion, by its number in its queue: the queue's `produced` before it.
+/// How many completions later it is given up that somebody tells that one was taken from a published queue of so many
+/// entries: a thread that has taken it may be preempted before its probe tells so.
+pub const fn late(entries: u32) -> u64 {
+    2 * entries as u64 + 256
+}
+
+/// A completion, by its number in its queue: the queue's `produced` before it, or its number in the ring while
+/// [`crate::PROBED`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CompletionKey {

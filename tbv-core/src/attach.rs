@@ -50,6 +50,11 @@ impl Links {
         self.own.iter().map(|attached| attached.program.as_fd())
     }
 
+    /// Programs that aya attached besides those of the hook, to be detached with them.
+    pub(crate) fn also(&mut self, names: impl IntoIterator<Item = &'static str>) {
+        self.by_aya.extend(names);
+    }
+
     /// Names of the programs that aya attached.
     pub(crate) fn by_aya(&self) -> impl Iterator<Item = &'static str> {
         self.by_aya.iter().copied()
@@ -88,6 +93,7 @@ pub(crate) fn detach(ebpf: &mut Ebpf, links: Links) {
             Some(Program::FEntry(p)) => p.unload(),
             Some(Program::FExit(p)) => p.unload(),
             Some(Program::RawTracePoint(p)) => p.unload(),
+            Some(Program::UProbe(p)) => p.unload(),
             _ => Ok(()),
         };
     }
@@ -173,7 +179,7 @@ pub(crate) fn raw_tracepoint_if_there(
     }
 }
 
-fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, String>
+pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, String>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {

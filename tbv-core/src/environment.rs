@@ -40,6 +40,9 @@ pub struct Environment {
     /// began, and why; absent if nothing is.
     #[serde(default)]
     pub existing_left_out: Option<String>,
+    /// Files of our provider whose probes (USDT) were attached. Polling in user space is slower then.
+    #[serde(default)]
+    pub probes: Vec<String>,
     /// Loaded RDMA modules.
     pub modules: Vec<Module>,
     /// RDMA devices at the end of the run.
@@ -87,6 +90,7 @@ impl Environment {
             devices_known: false,
             driver_trace_abi: None,
             existing_left_out: None,
+            probes: Vec::new(),
             modules: modules(root),
             devices: devices.values().cloned().collect(),
             mode: "none".to_owned(),

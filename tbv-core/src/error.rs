@@ -45,6 +45,14 @@ pub enum Error {
     /// The embedded object lacks something that this version expects.
     #[error("the embedded eBPF object has no {0}; this is a bug")]
     Missing(&'static str),
+    /// The provider's probes cannot be used.
+    #[error("probes of {path}: {reason}")]
+    Usdt {
+        /// The library.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A report that cannot be used.
     #[error("{path}: {reason}")]
     Report {

@@ -40,6 +40,7 @@ mod sys;
 pub mod system;
 pub mod tracer;
 pub mod uapi;
+pub mod usdt;
 mod watch;
 
 pub use budget::Budget;

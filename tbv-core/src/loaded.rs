@@ -9,8 +9,8 @@ use aya::{
 };
 use aya_log::Level;
 use tbv_common::{
-    Config, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, SEARCHED_AT_ONCE,
-    SPANS, STREAM, Spans, Stream, Whoami,
+    Config, MAX_COMPLETIONS, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, ONLY_CGROUP, PROBED,
+    SEARCHED_AT_ONCE, SPANS, STREAM, Spans, Stream, Whoami,
 };
 
 use crate::{
@@ -54,6 +54,7 @@ impl Loaded {
         let only_cgroup = u32::from(options.filter.cgroup.is_some());
         let ring_bytes = options.stream.map_or(events::RING_MIN, |stream| stream.ring_bytes);
         let spans = options.spans as u32;
+        let probed = u32::from(!options.usdt.is_empty());
         let moments_bytes = match options.spans {
             Spans::Streamed => options.moments_bytes.unwrap_or(events::RING_DEFAULT),
             Spans::Off | Spans::Counted => events::RING_MIN,
@@ -66,6 +67,7 @@ impl Loaded {
             .map_max_entries("SPAN_ROWS", for_spans(MAX_SPANS))
             .map_max_entries("MOMENTS", moments_bytes)
             .override_global(SPANS, &spans, true)
+            .override_global(PROBED, &probed, true)
             .map_max_entries("ROWS", options.max_rows.unwrap_or(MAX_ROWS))
             .map_max_entries("EVENTS", ring_bytes)
             .override_global(aya_log::LEVEL, &log_level, true)

@@ -52,6 +52,12 @@ pub struct Losses {
     /// Spans whose end lay before their begin: not counted.
     #[serde(default)]
     pub backward_span: u64,
+    /// Polls that the provider told of and whose arguments could not be read, or could not be true.
+    #[serde(default)]
+    pub probes_unreadable: u64,
+    /// Queues that fell back to system calls and were not counted: the map was full.
+    #[serde(default)]
+    pub fall_backs_full: u64,
     /// Calls that were still running when tracing ended.
     pub in_flight: u64,
     /// Program runs that the kernel skipped, the program being active on that CPU.
@@ -91,6 +97,8 @@ impl Losses {
             qps_full: counters(Loss::QpsFull),
             spans_full: counters(Loss::SpansFull),
             backward_span: counters(Loss::BackwardSpan),
+            probes_unreadable: counters(Loss::ProbesUnreadable),
+            fall_backs_full: counters(Loss::FallBacksFull),
             in_flight: 0,
             recursion_misses: 0,
             kretprobe_missed: 0,
@@ -144,6 +152,8 @@ impl Losses {
             qps_full: of(self.qps_full, other.qps_full),
             spans_full: of(self.spans_full, other.spans_full),
             backward_span: of(self.backward_span, other.backward_span),
+            probes_unreadable: of(self.probes_unreadable, other.probes_unreadable),
+            fall_backs_full: of(self.fall_backs_full, other.fall_backs_full),
             in_flight: of(self.in_flight, other.in_flight),
             recursion_misses: of(self.recursion_misses, other.recursion_misses),
             kretprobe_missed: of(self.kretprobe_missed, other.kretprobe_missed),
@@ -153,7 +163,7 @@ impl Losses {
     }
 
     /// Name and value of every part.
-    pub fn parts(&self) -> [(&'static str, u64); 24] {
+    pub fn parts(&self) -> [(&'static str, u64); 26] {
         [
             ("rows_full", self.rows_full),
             ("histograms_full", self.histograms_full),
@@ -174,6 +184,8 @@ impl Losses {
             ("qps_full", self.qps_full),
             ("spans_full", self.spans_full),
             ("backward_span", self.backward_span),
+            ("probes_unreadable", self.probes_unreadable),
+            ("fall_backs_full", self.fall_backs_full),
             ("in_flight", self.in_flight),
             ("recursion_misses", self.recursion_misses),
             ("kretprobe_missed", self.kretprobe_missed),

@@ -34,6 +34,12 @@ impl Report {
             |qp| (qp.pid, qp.device.clone(), qp.qpn),
             merge_queue_pair,
         );
+        merge_by(
+            &mut self.fall_backs,
+            &later.fall_backs,
+            |fell| (fell.pid, fell.reason.clone()),
+            |mine, theirs| mine.queues = mine.queues.saturating_add(theirs.queues),
+        );
         self.loss = merge_losses(&self.loss, &later.loss);
         self.ran_at_begin = self.ran_at_begin.saturating_add(later.ran_at_begin);
         self.environment = later.environment.clone();
@@ -136,12 +142,18 @@ fn merge_queue(mine: &mut Completions, theirs: &Completions) {
         return;
     }
     let sum = |a: u64, b: u64| a.saturating_add(b);
+    // Told by a probe in one of the times, or in both.
+    let told = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| sum(a, b)).or(a).or(b);
     *mine = Completions {
         consumed_by_ioctl: sum(mine.consumed_by_ioctl, theirs.consumed_by_ioctl),
         purged: sum(mine.purged, theirs.purged),
         untimed: mine.untimed.zip(theirs.untimed).map(|(a, b)| sum(a, b)),
         failed: sum(mine.failed, theirs.failed),
         overflows: sum(mine.overflows, theirs.overflows),
+        polls_hit: told(mine.polls_hit, theirs.polls_hit),
+        polls_empty: told(mine.polls_empty, theirs.polls_empty),
+        polls_overflow: told(mine.polls_overflow, theirs.polls_overflow),
+        polled: told(mine.polled, theirs.polled),
         occupancy_max: mine.occupancy_max.max(theirs.occupancy_max),
         // How many were put in between is not told exactly enough to weigh them.
         occupancy_mean: match (mine.occupancy_mean, theirs.occupancy_mean) {

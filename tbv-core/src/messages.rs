@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tbv_common::{NO_OPCODE, QpKey, Queue, Span, SpanKey};
+use tbv_common::{FallBackKey, NO_OPCODE, QpKey, Queue, Span, SpanKey};
+use tbv_proto::FallBack;
 
 use crate::{
     devices::Devices,
     latency::{Distribution, Latency},
-    report::{self, driver_device},
+    report::{self, FallBacks, driver_device},
     snapshot::Snapshot,
     spans::QueuePairTotals,
     uapi,
@@ -17,7 +18,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanRow {
     /// `post_to_completion`: from post_send or post_recv to the completion in its queue, signalled requests only.
-    /// `completion_to_consumed`: from there until a consumer took it, in queues that are polled by system call.
+    /// `completion_to_consumed`: from there until a consumer took it, in queues that are polled by system call; also in
+    /// others if the provider's probes were attached.
     /// `recovery`: from sending again, after a timeout or a sequence error, until the peer has all up to there.
     /// `rnr_wait`: from the peer's "no receive is posted" until the message is sent again.
     /// `credit_stall`: from finding no room to send until the queue pair's next frame.
@@ -132,6 +134,16 @@ pub(crate) fn span(key: SpanKey, spans: &Distribution, snapshot: &Snapshot, devi
         sum_ns: spans.sum,
         latency_ns: spans.summary(),
         latency_buckets: spans.filled(),
+    }
+}
+
+pub(crate) fn fall_backs(key: FallBackKey, queues: u64, snapshot: &Snapshot) -> FallBacks {
+    let known = FallBack::ALL.into_iter().find(|known| *known as u32 == key.reason);
+    FallBacks {
+        pid: key.pid,
+        comm: comm(snapshot, key.pid),
+        reason: known.map_or_else(|| key.reason.to_string(), |known| known.name().to_owned()),
+        queues,
     }
 }
 

@@ -61,6 +61,10 @@ pub struct Report {
     /// One element per queue pair of our own driver; empty if spans were not measured.
     #[serde(default)]
     pub queue_pairs: Vec<QueuePair>,
+    /// Why completion queues are polled by system call, on any of our devices; empty if none is, or the provider's probes
+    /// were not attached.
+    #[serde(default)]
+    pub fall_backs: Vec<FallBacks>,
     /// What was lost: all zero means that the counts are exact.
     pub loss: Losses,
     /// Calls that ran when counting began and have returned: they are in no count, and no loss.
@@ -171,8 +175,9 @@ pub struct Completions {
     /// Completions of queue pairs that were reset or destroyed before these were taken out, while traced.
     #[serde(default)]
     pub purged: u64,
-    /// Completions taken out by a system call of which is not known when they were put in: before tracing began, or
-    /// the queue was rearranged when one of its queue pairs went. Absent if spans were not measured.
+    /// Completions that were seen taken out, by a system call or as the provider's probes tell, and of which is not
+    /// known when they were put in: before tracing began, or the queue was rearranged when one of its queue pairs went,
+    /// or one poll took more than are followed. Absent if spans were not measured.
     #[serde(default)]
     pub untimed: Option<u64>,
     /// Completions that report an error, while traced.
@@ -184,6 +189,21 @@ pub struct Completions {
     /// Completions in it right after one was put in, on average; absent if none was, while traced.
     #[serde(default)]
     pub occupancy_mean: Option<f64>,
+    /// Polls in user space that took completions, while traced. This and the three that follow are from the provider's
+    /// probes: absent if none told of the queue, because they were not attached or nobody polled it in user space.
+    #[serde(default)]
+    pub polls_hit: Option<u64>,
+    /// Polls in user space that found nothing.
+    #[serde(default)]
+    pub polls_empty: Option<u64>,
+    /// Polls in user space that told of lost completions.
+    #[serde(default)]
+    pub polls_overflow: Option<u64>,
+    /// Completions that `polls_hit` took. Once the queue is destroyed it is `consumed_in_user_space`, unless the queue
+    /// existed when tracing began (that one counts from the queue's first event on), or a thread was killed between
+    /// taking and telling.
+    #[serde(default)]
+    pub polled: Option<u64>,
     /// Of a queue that existed when tracing began: what had happened on it before; absent if it was created later.
     #[serde(default)]
     pub before: Option<TotalsBefore>,
@@ -204,6 +224,21 @@ impl Completions {
     pub fn produced_while_traced(&self) -> u64 {
         self.produced.saturating_sub(self.before.map_or(0, |before| before.produced))
     }
+}
+
+/// Queues of one process that are polled by system call, though it wanted to poll them in user space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FallBacks {
+    /// The process.
+    pub pid: u32,
+    /// Its name; empty if it made no call while traced.
+    pub comm: String,
+    /// `not_offered`: the kernel module does not offer queues. `forks_unseen`: a forked child could not be told from the
+    /// process. `bad_offer`, `not_mapped`, `bad_ring`: what it offers does not add up, cannot be mapped, or is something
+    /// else. `device_gone`: what was polled in user space until its device went. Or a number that came later.
+    pub reason: String,
+    /// Queues.
+    pub queues: u64,
 }
 
 /// Work requests of one kind.
@@ -258,6 +293,11 @@ impl Report {
                 .qps
                 .iter()
                 .map(|(key, qp)| messages::queue_pair(*key, qp, snapshot, devices))
+                .collect(),
+            fall_backs: snapshot
+                .fall_backs
+                .iter()
+                .map(|(key, queues)| messages::fall_backs(*key, *queues, snapshot))
                 .collect(),
             loss: snapshot.losses.clone(),
             ran_at_begin: snapshot.ran_at_begin,
@@ -373,6 +413,7 @@ pub fn driver_device(index: u32, devices: &Devices) -> String {
 }
 
 fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completions {
+    let told = |n: u64| (cq.told != 0).then_some(n);
     Completions {
         pid: cq.pid,
         device: driver_device(key.device, devices),
@@ -394,6 +435,10 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completio
         overflows: cq.overflows,
         occupancy_max: cq.occupancy_max,
         occupancy_mean: (cq.pushed > 0).then(|| cq.occupancy_sum as f64 / cq.pushed as f64),
+        polls_hit: told(cq.polls_hit),
+        polls_empty: told(cq.polls_empty),
+        polls_overflow: told(cq.polls_overflow),
+        polled: told(cq.polled),
         before: (cq.before != Before::No as u32)
             .then_some(TotalsBefore { produced: cq.produced_before, consumed: cq.consumed_before }),
     }

@@ -10,8 +10,8 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Cq, CqKey, ErrnoKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread, Work,
-    WorkKey,
+    Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread,
+    Work, WorkKey,
 };
 
 use crate::{
@@ -53,6 +53,8 @@ pub struct Snapshot {
     pub spans: BTreeMap<SpanKey, Distribution>,
     /// Queue pairs of our own driver, if spans were measured.
     pub qps: BTreeMap<QpKey, QueuePairTotals>,
+    /// Queues that are polled by system call, though not wanted so, as the provider's probes tell.
+    pub fall_backs: BTreeMap<FallBackKey, u64>,
     /// What was lost.
     pub losses: Losses,
     /// Calls that ran when counting began and have returned.
@@ -92,6 +94,10 @@ impl Snapshot {
                 occupancy_sum: cq.occupancy_sum.saturating_sub(old.occupancy_sum),
                 purged: cq.purged.saturating_sub(old.purged),
                 untimed: cq.untimed.saturating_sub(old.untimed),
+                polls_hit: cq.polls_hit.saturating_sub(old.polls_hit),
+                polls_empty: cq.polls_empty.saturating_sub(old.polls_empty),
+                polls_overflow: cq.polls_overflow.saturating_sub(old.polls_overflow),
+                polled: cq.polled.saturating_sub(old.polled),
                 ..*cq
             };
             (*key, cq)
@@ -117,8 +123,12 @@ impl Snapshot {
             .iter()
             .filter(|(key, _)| !gone(key))
             .map(|(key, now)| (*key, now.since(&earlier.qps.get(key).copied().unwrap_or_default())));
+        let fall_backs = self.fall_backs.iter().map(|(key, now)| {
+            (*key, now.saturating_sub(earlier.fall_backs.get(key).copied().unwrap_or_default()))
+        });
         Snapshot {
             rows,
+            fall_backs: fall_backs.filter(|(_, queues)| *queues > 0).collect(),
             spans: spans.filter(|(_, span)| span.count > 0 || span.sum > 0).collect(),
             qps: qps.collect(),
             processes: self.processes.clone(),
@@ -191,8 +201,8 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         }
         qps = left.totals(ebpf)?;
     }
-    let ran_at_begin = loss(ebpf, Loss::RanAtBegin)?;
-    Ok(Snapshot { rows, processes, cqs, work, spans, qps, losses, ran_at_begin })
+    let (fall_backs, ran_at_begin) = (collect(ebpf, "FALL_BACKS")?, loss(ebpf, Loss::RanAtBegin)?);
+    Ok(Snapshot { rows, processes, cqs, work, spans, qps, fall_backs, losses, ran_at_begin })
 }
 
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {

@@ -6,7 +6,7 @@ use aya::{
     Ebpf, Pod,
     maps::{HashMap, MapError},
 };
-use tbv_common::{Completion, CompletionKey, Cq, CqKey, NEXT_TIDY, Qp, QpKey, Request, RequestKey};
+use tbv_common::{Completion, CompletionKey, Cq, CqKey, NEXT_TIDY, Qp, QpKey, Request, RequestKey, late};
 
 use crate::{
     error::{Error, Result},
@@ -73,7 +73,7 @@ impl Left {
         let cqs = collect::<CqKey, Cq>(ebpf, "CQS")?;
         for key in collect::<CompletionKey, Completion>(ebpf, "COMPLETIONS")?.into_keys() {
             let cq = cqs.get(&CqKey { device: key.device, cqn: key.cqn });
-            if cq.is_none_or(|cq| cq.destroyed != 0 || key.number < cq.consumed) {
+            if cq.is_none_or(|cq| cq.destroyed != 0 || is_past(cq, key.number)) {
                 remove::<_, Completion>(ebpf, "COMPLETIONS", &key)?;
             }
         }
@@ -107,6 +107,13 @@ fn is_forgotten(qps: &BTreeMap<QpKey, Qp>, key: &RequestKey, request: &Request) 
     qps.get(&qp_of(key)).is_some_and(|qp| request.time < qp.forgotten_before)
 }
 
+/// Whether nobody will tell any more that this completion is taken. Numbers in a ring may go round.
+fn is_past(cq: &Cq, number: u64) -> bool {
+    // Whoever takes from a published queue tells it later.
+    let total = if cq.mapped == 0 { cq.consumed } else { cq.produced.wrapping_sub(late(cq.entries)) };
+    (number.wrapping_sub(total.wrapping_add(cq.ring_first)) as i64) < 0
+}
+
 /// Takes an entry out; whether it was there.
 fn remove<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &'static str, key: &K) -> Result<bool> {
     let map = ebpf.map_mut(name).ok_or(Error::Missing(name))?;
@@ -116,5 +123,29 @@ fn remove<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &'static str, key: &K) -> Resul
         Err(MapError::KeyNotFound) => Ok(false),
         Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::Map(name, e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_ring_are_compared_where_they_go_round() {
+        let cq = |consumed, ring_first| Cq { consumed, ring_first, ..Cq::default() };
+        assert!(is_past(&cq(5, 0), 4) && !is_past(&cq(5, 0), 5));
+        assert!(!is_past(&cq(0, 0), 0));
+        let first = u64::MAX - 1;
+        assert!(is_past(&cq(1, first), first) && !is_past(&cq(1, first), u64::MAX));
+        assert!(is_past(&cq(3, first), u64::MAX) && is_past(&cq(3, first), 0) && !is_past(&cq(3, first), 1));
+    }
+
+    #[test]
+    fn what_was_taken_from_a_published_queue_may_be_told_later() {
+        let late = late(16);
+        let cq = Cq { entries: 16, mapped: 1, produced: late + 5, consumed: late + 5, ..Cq::default() };
+        assert!(is_past(&cq, 4) && !is_past(&cq, 5));
+        let young = Cq { produced: 3, ..cq };
+        assert!(!is_past(&young, 0));
     }
 }

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::Write as _,
     os::fd::{AsFd as _, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use aya::{
@@ -35,6 +35,7 @@ use crate::{
     spans::Left,
     sys::{self, Runs},
     system::Cost,
+    usdt,
     watch::{self, Watch},
 };
 
@@ -60,6 +61,8 @@ pub struct Options {
     pub log: bool,
     /// Also measure where the time of messages of our own driver goes.
     pub spans: Spans,
+    /// Files of our provider, to attach to its probes: how completions are polled in user space. See [`usdt::find`].
+    pub usdt: Vec<PathBuf>,
     /// Bytes of the ring buffer of [`Spans::Streamed`], a power of two of at least a page; `RING_DEFAULT` if not given.
     pub moments_bytes: Option<u32>,
     /// Let the kernel count how long the programs run. That itself costs a little at every run, of all programs.
@@ -82,6 +85,8 @@ pub struct Tracer {
     ebpf: Ebpf,
     /// Whether spans are measured.
     spans: bool,
+    /// Files of the provider whose probes are attached.
+    probes: Vec<PathBuf>,
     /// What spans that will not end have left behind.
     left: Left,
     started_ns: u64,
@@ -116,7 +121,7 @@ impl Tracer {
         }
         allowed(root)?;
         let Loaded { mut ebpf, btf, mut config, own_pid, own_ids } = Loaded::load(options)?;
-        let (hook, watch, links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
+        let (hook, watch, mut links, passed_over) = first_that_works(&mut ebpf, options.hook, btf.as_ref())?;
         let driver = driver::trace_abi(root).filter(|abi| *abi == driver::TRACE_ABI);
         if driver.is_some() {
             let spans = driver::SPAN_PROGRAMS.into_iter().filter(|_| options.spans != Spans::Off);
@@ -124,7 +129,7 @@ impl Tracer {
                 attach::raw_tracepoint(&mut ebpf, program, program).map_err(|reason| Error::Attach {
                     program,
                     target: "the driver's tracepoint",
-                    reason,
+                    reason: if options.usdt.is_empty() { reason } else { usdt::without_ring_first(&reason) },
                 })?;
             }
             // A driver that lacks it publishes no queue, either, and a purge then only shows in the totals.
@@ -134,6 +139,14 @@ impl Tracer {
                 target: "the driver's tracepoint",
                 reason,
             })?;
+        }
+        if !options.usdt.is_empty() {
+            // Without it there is no queue that a probe could tell of.
+            if driver.is_none() && options.instead_of_uverbs.is_none() {
+                return Err(usdt::without_driver(&options.usdt));
+            }
+            usdt::attach(&mut ebpf, &options.usdt)?;
+            links.also(usdt::PROGRAMS);
         }
         let mut existing = Existing::none(&options.filter, options.spans != Spans::Off);
         if driver.is_some() {
@@ -145,6 +158,7 @@ impl Tracer {
         let existing_left_out = existing.settle(&mut ebpf)?;
         Ok(Tracer {
             spans: options.spans != Spans::Off && driver.is_some(),
+            probes: options.usdt.clone(),
             left: Left::default(),
             ebpf,
             started_ns,
@@ -194,6 +208,7 @@ impl Tracer {
         environment.devices_known = self.devices_known();
         environment.driver_trace_abi = self.driver;
         environment.existing_left_out.clone_from(&self.existing_left_out);
+        environment.probes = self.probes.iter().map(|path| path.display().to_string()).collect();
         environment
     }
 

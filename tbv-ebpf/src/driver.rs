@@ -136,7 +136,14 @@ unsafe fn totals(cq: *mut Cq, totals: Totals) {
     }
 }
 
-/// `cq_push(dev, qpn, seq, wr_id, opcode, signalled, cqn, status, byte_len, produced, consumed)`.
+/// Argument `n`, a queue's `ring_first`. Only read where it is needed: an older driver's events have none, and programs
+/// that read it do not attach to them.
+#[inline(always)]
+fn ring_first(ctx: &RawTracePointContext, n: usize) -> u64 {
+    if message::probed() { ctx.arg(n) } else { 0 }
+}
+
+/// `cq_push(dev, qpn, seq, wr_id, opcode, signalled, cqn, status, byte_len, produced, consumed, ring_first)`.
 #[raw_tracepoint(tracepoint = "cq_push")]
 pub fn cq_push(ctx: RawTracePointContext) -> i32 {
     let cq = cq(&ctx, 6);
@@ -151,6 +158,7 @@ pub fn cq_push(ctx: RawTracePointContext) -> i32 {
         if status != 0 {
             atomic::add(&raw mut (*cq).failed, 1);
         }
+        (*cq).ring_first = ring_first(&ctx, 11);
         let occupancy = produced.wrapping_sub(consumed);
         atomic::add(&raw mut (*cq).occupancy_sum, occupancy);
         atomic::extreme(&raw mut (*cq).occupancy_max, occupancy, |new, old| new > old);
@@ -170,17 +178,20 @@ fn completed(ctx: &RawTracePointContext, cq: Option<*mut Cq>) {
     let (device, opcode, signalled): (u32, u32, u32) = (ctx.arg(0), ctx.arg(4), ctx.arg(5));
     let (cqn, status, produced): (u32, u32, u64) = (ctx.arg(6), ctx.arg(7), ctx.arg(9));
     let request = Named { device, qpn: ctx.arg(1), queue: queue(opcode), seq: ctx.arg(2) };
-    let key = CompletionKey { number: produced.wrapping_sub(1), device, cqn };
+    let number = produced.wrapping_sub(1).wrapping_add(ring_first(ctx, 11));
+    let key = CompletionKey { number, device, cqn };
     message::completed(request, signalled != 0, status, cq.map(|cq| (cq, key)));
 }
 
-/// `cq_poll(dev, cqn, asked, returned, produced, consumed)`, once per poll, empty ones too.
+/// `cq_poll(dev, cqn, asked, returned, produced, consumed, ring_first)`, once per poll, empty ones too.
 #[raw_tracepoint(tracepoint = "cq_poll")]
 pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
     let Some(cq) = cq(&ctx, 1) else { return 0 };
     let returned: u32 = ctx.arg(3);
     if message::wanted() && returned > 0 {
-        message::consumed(cq, ctx.arg(0), ctx.arg(1), returned as u64, ctx.arg(5));
+        let consumed: u64 = ctx.arg(5);
+        let end = consumed.wrapping_add(ring_first(&ctx, 6));
+        message::consumed(cq, ctx.arg(0), ctx.arg(1), returned as u64, end);
     }
     // SAFETY: a live map value.
     unsafe {
@@ -191,7 +202,7 @@ pub fn cq_poll(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// `cq_purge(dev, cqn, qpn, purged, produced, consumed)`.
+/// `cq_purge(dev, cqn, qpn, purged, produced, consumed, ring_first)`.
 #[raw_tracepoint(tracepoint = "cq_purge")]
 pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
     let Some(cq) = cq(&ctx, 1) else { return 0 };
@@ -200,6 +211,7 @@ pub fn cq_purge(ctx: RawTracePointContext) -> i32 {
     unsafe {
         // Those that stay have other numbers now.
         (*cq).moved_below = produced;
+        (*cq).ring_first = ring_first(&ctx, 6);
         atomic::add(&raw mut (*cq).purged, purged as u64);
         totals(cq, Totals { produced, consumed, pushed: 0, taken: purged as u64 });
         transport::tidy();

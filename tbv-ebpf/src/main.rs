@@ -2,7 +2,8 @@
 //! judgement belong to user space.
 //!
 //! `uverbs` and `syscalls` are two ways to see the same calls; the loader attaches one hook
-//! of them. `driver` sees work requests and completions of our own driver. `process` follows forks and exits, `whoami` answers questions about the caller.
+//! of them. `driver` sees work requests and completions of our own driver, `provider` what its user space half polls.
+//! `process` follows forks and exits, `whoami` answers questions about the caller.
 #![no_std]
 #![no_main]
 #![feature(core_intrinsics)]
@@ -16,6 +17,7 @@ mod driver;
 mod maps;
 mod message;
 mod process;
+mod provider;
 mod syscalls;
 mod target;
 mod transport;

@@ -65,7 +65,7 @@ pub static WORK: HashMap<WorkKey, Work> = HashMap::with_max_entries(MAX_WORK, BP
 pub static REQUESTS: HashMap<RequestKey, Request> =
     HashMap::with_max_entries(MAX_REQUESTS, BPF_F_NO_PREALLOC);
 
-/// Completions in queues that are polled by system call, until that happens.
+/// Completions that nobody took yet, as far as that is seen when it happens: by system call, or by a probe.
 #[map]
 pub static COMPLETIONS: HashMap<CompletionKey, Completion> =
     HashMap::with_max_entries(MAX_COMPLETIONS, BPF_F_NO_PREALLOC);
@@ -81,6 +81,14 @@ pub static SPAN_ROWS: HashMap<SpanKey, Row> = HashMap::with_max_entries(MAX_SPAN
 #[map]
 pub static MOMENTS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
+/// Where the provider's probes have their arguments, by the cookie that each is attached with.
+#[map]
+pub static PROBE_SITES: Array<Site> = Array::with_max_entries(MAX_SITES, 0);
+
+#[map]
+pub static FALL_BACKS: HashMap<FallBackKey, u64> =
+    HashMap::with_max_entries(MAX_FALL_BACKS, BPF_F_NO_PREALLOC);
+
 #[map]
 pub static WHOAMI: Array<Whoami> = Array::with_max_entries(1, 0);
 
@@ -91,6 +99,10 @@ pub static STREAM: Global<u32> = Global::new(0);
 /// See [`tbv_common::SPANS`]; the loader sets it.
 #[unsafe(no_mangle)]
 pub static SPANS: Global<u32> = Global::new(0);
+
+/// See [`tbv_common::PROBED`]; the loader sets it.
+#[unsafe(no_mangle)]
+pub static PROBED: Global<u32> = Global::new(0);
 
 /// See [`tbv_common::ONLY_CGROUP`]; the loader sets it.
 #[unsafe(no_mangle)]

@@ -13,13 +13,19 @@ use crate::{
     maps::{self, COMPLETIONS, MOMENTS, QPS, REQUESTS, SPAN_ROWS},
 };
 
-/// Completions that one poll is followed for: uverbs asks for one at a time.
+/// Completions that one poll is followed for: uverbs asks for one at a time, and in user space few ask for more.
 const MOST_POLLED: u64 = 32;
 
 /// Whether anybody asked for spans.
 #[inline(always)]
 pub fn wanted() -> bool {
     maps::SPANS.load() != Spans::Off as u32
+}
+
+/// Whether the provider's probes are attached.
+#[inline(always)]
+pub fn probed() -> bool {
+    maps::PROBED.load() != 0
 }
 
 #[inline(always)]
@@ -195,13 +201,26 @@ pub fn completed(request: Named, signalled: bool, status: u32, cq: Option<(*mut 
         None => stream(Moment { status, ..request.moment(MomentKind::Unpaired, time, pid, opcode) }),
     }
     if let Some((cq, key)) = cq {
-        // SAFETY: a live map value. Of a published queue the kernel does not see who takes what.
-        if unsafe { (*cq).mapped } == 0 {
-            let waiting = Completion { time, pid, qpn: request.qpn, queue: request.queue as u32, opcode };
-            if COMPLETIONS.insert(key, waiting, BPF_ANY as u64).is_err() {
-                lost(Loss::CompletionsFull);
-            }
-        }
+        waits(cq, key, Completion { time, pid, qpn: request.qpn, queue: request.queue as u32, opcode });
+    }
+}
+
+/// A completion waits in `cq` to be taken.
+#[inline(always)]
+fn waits(cq: *mut Cq, key: CompletionKey, completion: Completion) {
+    // SAFETY: a live map value.
+    let (mapped, entries) = unsafe { ((*cq).mapped != 0, (*cq).entries) };
+    // Of a published queue the kernel does not see who takes what, and without probes nobody does.
+    if mapped && !probed() {
+        return;
+    }
+    if COMPLETIONS.insert(key, completion, BPF_ANY as u64).is_err() {
+        lost(Loss::CompletionsFull);
+    }
+    if mapped {
+        // This one was taken long ago, and nobody told: there may be no probes in that process.
+        let old = key.number.wrapping_sub(late(entries));
+        let _ = COMPLETIONS.remove(CompletionKey { number: old, ..key });
     }
 }
 
@@ -217,7 +236,8 @@ pub fn overflowed(request: Named) {
     }
 }
 
-/// `returned` completions of `cq` were taken, the last of them having the number before `end`.
+/// `returned` completions of `cq` were taken, the last of them having the number before `end`. Numbers in the ring are
+/// never given twice: what a purge has moved is not found.
 #[inline(always)]
 pub fn consumed(cq: *mut Cq, device: u32, cqn: u32, returned: u64, end: u64) {
     let time = now();
@@ -233,7 +253,7 @@ pub fn consumed(cq: *mut Cq, device: u32, cqn: u32, returned: u64, end: u64) {
         let begun = unsafe { *begun };
         let _ = COMPLETIONS.remove(key);
         // SAFETY: a live map value.
-        if number < unsafe { (*cq).moved_below } {
+        if !probed() && number < unsafe { (*cq).moved_below } {
             continue;
         }
         untimed -= 1;

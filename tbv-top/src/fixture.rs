@@ -74,6 +74,10 @@ fn queue(process: u32, number: u32, interval: u64, a_second: u64) -> Completions
         overflows: u64::from(process == 1 && number == 0),
         occupancy_max: 7,
         occupancy_mean: Some(1.5),
+        polls_hit: None,
+        polls_empty: None,
+        polls_overflow: None,
+        polled: None,
         before: None,
     }
 }
@@ -137,6 +141,7 @@ pub fn interval(number: u64, processes: u32) -> Report {
         work_requests: work.collect(),
         spans: Vec::new(),
         queue_pairs: (0..processes).map(|process| queue_pair(process, of(process))).collect(),
+        fall_backs: Vec::new(),
         loss: Losses::default(),
         ran_at_begin: 0,
         system: Some(System {
@@ -171,6 +176,7 @@ fn environment() -> Environment {
         devices_known: true,
         driver_trace_abi: Some(1),
         existing_left_out: None,
+        probes: Vec::new(),
         modules: Vec::new(),
         devices: ["usb4_rdma0", "usb4_rdma1"]
             .iter()

@@ -104,13 +104,14 @@ impl Difference {
 /// What must be the same before times may be compared.
 fn differing(environments: [&Environment; 2]) -> Vec<Differing> {
     type Part = (&'static str, fn(&Environment) -> String);
-    let parts: [Part; 8] = [
+    let parts: [Part; 9] = [
         ("kernel", |e| e.kernel.clone()),
         ("machine", |e| e.machine.clone()),
         ("cpu", |e| e.cpu.clone()),
         ("cpus", |e| e.cpus.to_string()),
         ("hook", |e| e.hook.clone()),
         ("mode", |e| e.mode.clone()),
+        ("probes", |e| if e.probes.is_empty() { "none" } else { "attached" }.to_owned()),
         ("tool", |e| e.tool_version.clone()),
         ("modules", |e| {
             let named = e.modules.iter().map(|m| match &m.srcversion {

@@ -99,6 +99,7 @@ impl Exporter {
             filter,
             max_rows: args.max_rows,
             spans: Spans::Counted,
+            usdt: args.probes.files(|| args.who.providers())?,
             log: log.wanted(),
             ..Options::default()
         };

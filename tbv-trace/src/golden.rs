@@ -3,7 +3,10 @@
 
 use std::{fs, path::PathBuf};
 
-use tbv_core::{Budget, Report, report::Interval};
+use tbv_core::{
+    Budget, Report,
+    report::{FallBacks, Interval},
+};
 
 use crate::{
     check::{annotations, junit, markdown, render},
@@ -63,6 +66,14 @@ fn reports() {
     same("report.csv", &shown(&whole, Format::Csv, |_| {}));
     same("interval.txt", &shown(&part, Format::Text, |_| {}));
     same("interval.csv", &shown(&part, Format::Csv, |_| {}));
+    let mut probed = whole.clone();
+    probed.environment.probes = vec!["/opt/a\u{1b}b/libusb4_rdma-rdmav57.so".to_owned()];
+    let cq = &mut probed.completions[1];
+    (cq.polls_hit, cq.polls_empty, cq.polls_overflow, cq.polled) =
+        (Some(690), Some(12_345), Some(1), Some(696));
+    let reason = "not_offered".to_owned();
+    probed.fall_backs = vec![FallBacks { pid: 4243, comm: "evil\u{1b}[2J".to_owned(), reason, queues: 2 }];
+    same("report-probes.txt", &shown(&probed, Format::Text, |_| {}));
     let mut unfinished = whole;
     unfinished.calls.clear();
     unfinished.environment.devices_known = false;

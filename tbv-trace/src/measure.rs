@@ -134,12 +134,15 @@ impl<'a> Measured<'a> {
             filter,
             max_rows: what.common.max_rows,
             spans: if samples.is_some() { Spans::Streamed } else { what.spans },
+            usdt: source.providers(&what.common.probes)?,
             log: log.wanted(),
             ..Options::default()
         };
         let out = output::Reports::open(what.common.output.as_deref(), what.default, what.form)?;
-        // Both are there now, and can be told apart.
-        output::distinct(what.samples, what.common.output.as_deref().as_slice())?;
+        // All are there now, and can be told apart.
+        let (libraries, result) = (output::paths(&options.usdt), what.common.output.as_deref());
+        output::distinct(result, &libraries)?;
+        output::distinct(what.samples, &[&libraries[..], result.as_slice()].concat())?;
         let mut measurement = Measurement::start(&options, source.filters())?;
         if what.system {
             measurement = measurement.with_system();

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -101,6 +101,11 @@ pub(crate) fn open(file: Option<&Path>) -> Result<Box<dyn Write>> {
     let Some(path) = file else { return Ok(Box::new(io::stdout())) };
     let file = ResultFile::open(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Box::new(file))
+}
+
+/// Files as [`distinct`] takes them.
+pub(crate) fn paths(files: &[PathBuf]) -> Vec<&Path> {
+    files.iter().map(PathBuf::as_path).collect()
 }
 
 /// An error if `result` is one of the other files, by whatever name.

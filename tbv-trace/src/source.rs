@@ -3,15 +3,16 @@
 use std::{
     ffi::OsString,
     io::{IsTerminal as _, stderr},
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
 
 use anyhow::{Result, bail};
-use tbv_core::{Filter, Hook};
+use tbv_core::{Filter, Hook, usdt};
 
 use crate::{
-    cli::{AttachArgs, RunArgs, SourceArgs, WhoArgs},
+    cli::{AttachArgs, ProbeArgs, RunArgs, SourceArgs, WhoArgs},
     command,
     ending::{Ending, Second, Signals},
     exit,
@@ -66,6 +67,14 @@ impl Source<'_> {
             Source::Command { .. } => Filter { descendants: true, ..Filter::default() },
             Source::Attached { who, .. } => who.filter(),
         }
+    }
+
+    /// Files of our provider whose probes are to be attached.
+    pub(crate) fn providers(&self, probes: &ProbeArgs) -> Result<Vec<PathBuf>> {
+        probes.files(|| match self {
+            Source::Command { .. } => usdt::find(&[]),
+            Source::Attached { who, .. } => who.providers(),
+        })
     }
 
     /// What the filter leaves out, as reports say it.

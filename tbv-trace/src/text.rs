@@ -28,6 +28,7 @@ pub(crate) fn render(report: &Report, iterations: Option<u64>) -> String {
     out.push_str(&table(report, iterations));
     out.push_str(&work(report, iterations));
     out.push_str(&completions(report));
+    out.push_str(&polls(report));
     let _ = footer(&mut out, report, iterations);
     out
 }
@@ -78,6 +79,9 @@ pub(crate) fn header(out: &mut String, report: &Report) -> std::fmt::Result {
             "note     calls that ran when counting began, and are not counted: {}",
             report.ran_at_begin
         )?;
+    }
+    for file in &e.probes {
+        writeln!(out, "probes   {}", printable(file))?;
     }
     writeln!(out, "traced   {:.3} s\n", report.duration_ns as f64 / 1e9)
 }
@@ -194,6 +198,38 @@ fn completions(report: &Report) -> String {
     let note =
         "existed: before tracing began, so that only produced and consumed count from its creation on\n";
     format!("\n{}{}", columns(head, rows, 3), if existed { note } else { "" })
+}
+
+/// What the provider's probes tell: polls in user space, and queues that are not polled there; or nothing.
+pub(crate) fn polls(report: &Report) -> String {
+    let mut out = String::new();
+    let told: Vec<_> = report.completions.iter().filter(|c| c.polled.is_some()).collect();
+    if !told.is_empty() {
+        let head = vec![
+            "PID",
+            "DEVICE",
+            "CQ",
+            "POLLS THAT TOOK SOME",
+            "COMPLETIONS TAKEN",
+            "POLLS EMPTY",
+            "TOLD OF LOSS",
+        ];
+        let rows = told.into_iter().map(|c| {
+            let mut row = vec![c.pid.to_string(), c.device.clone(), queue(c)];
+            let counts = [c.polls_hit, c.polled, c.polls_empty, c.polls_overflow];
+            row.extend(counts.map(|n| n.map_or_else(|| ABSENT.to_owned(), |n| n.to_string())));
+            row
+        });
+        out.push_str(&format!("\n{}", columns(head, rows, 3)));
+    }
+    if !report.fall_backs.is_empty() {
+        let head = vec!["PID", "COMM", "POLLED BY SYSTEM CALL BECAUSE", "QUEUES"];
+        let rows = report.fall_backs.iter().map(|fell| {
+            vec![fell.pid.to_string(), fell.comm.clone(), fell.reason.clone(), fell.queues.to_string()]
+        });
+        out.push_str(&format!("\n{}", columns(head, rows, 3)));
+    }
+    out
 }
 
 /// Number of a completion queue and what is special about it.

@@ -227,6 +227,25 @@ fn a_recording_is_not_written_over_by_what_is_made_of_it() {
 }
 
 #[test]
+fn a_library_is_not_written_over_by_what_is_traced_with_its_probes() {
+    let file = temporary("library");
+    fs::write(&file, "library").unwrap();
+    let name = file.to_str().unwrap();
+    let usdt = format!("--usdt={name}");
+    for words in [
+        vec!["run", &usdt, "-o", name],
+        vec!["hist", &usdt, "--samples", name],
+        vec!["record", &usdt, "-o", name],
+        vec!["timeline", &usdt, "-o", name],
+    ] {
+        let output = run(&[&words[..], &["--", "true"]].concat());
+        assert!(texts(&output).1.contains("named twice"), "{words:?}: {output:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "library", "{words:?}");
+    }
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn wrong_usage_of_check_is_refused() {
     let same = |text: &str| text.to_owned();
     let no_limits = |text: &str| text.split("[[limit]]").next().unwrap().to_owned();

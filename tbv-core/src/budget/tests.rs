@@ -76,6 +76,10 @@ fn report(polls: u64, mapped: bool) -> Report {
                 purged: 0,
                 untimed: None,
                 occupancy_mean: None,
+                polls_hit: None,
+                polls_empty: None,
+                polls_overflow: None,
+                polled: None,
                 before: None,
             });
         }

@@ -1,9 +1,10 @@
 //! The memory that the maps take.
 
 use tbv_common::{
-    Completion, CompletionKey, Cq, CqKey, ErrnoKey, Histogram, MAX_COMPLETIONS, MAX_CQS, MAX_ERRNOS,
-    MAX_HISTOGRAMS, MAX_PROCESSES, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SPANS, MAX_TARGETS, MAX_THREADS,
-    MAX_WORK, Process, Qp, QpKey, Request, RequestKey, Row, RowKey, SpanKey, Thread, Work, WorkKey,
+    Completion, CompletionKey, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, MAX_COMPLETIONS, MAX_CQS,
+    MAX_ERRNOS, MAX_FALL_BACKS, MAX_HISTOGRAMS, MAX_PROCESSES, MAX_QPS, MAX_REQUESTS, MAX_ROWS, MAX_SITES,
+    MAX_SPANS, MAX_TARGETS, MAX_THREADS, MAX_WORK, Process, Qp, QpKey, Request, RequestKey, Row, RowKey,
+    Site, SpanKey, Thread, Work, WorkKey,
 };
 
 use super::Check;
@@ -26,6 +27,8 @@ pub(super) fn check() -> Check {
         + 2 * hash(MAX_TARGETS, 4, 1)
         + hash(MAX_CQS, size_of::<CqKey>(), size_of::<Cq>())
         + hash(MAX_WORK, size_of::<WorkKey>(), size_of::<Work>())
+        + hash(MAX_FALL_BACKS, size_of::<FallBackKey>(), 8)
+        + MAX_SITES as usize * size_of::<Site>()
         + LOG;
     let spans = hash(MAX_REQUESTS, size_of::<RequestKey>(), size_of::<Request>())
         + hash(MAX_COMPLETIONS, size_of::<CompletionKey>(), size_of::<Completion>())

@@ -157,6 +157,22 @@ pub const FIELDS: &[Field<QueueRow>] = &[
             }))
         },
     ),
+    Field::<QueueRow>::new(
+        "polls_hit",
+        "HITS",
+        Unit::Count,
+        "Polls in user space that took completions; n/a without the provider's probes.",
+        |row, _| Value::number(row.queue.polls_hit),
+    )
+    .on_demand(),
+    Field::<QueueRow>::new(
+        "polls_empty",
+        "EMPTY",
+        Unit::Count,
+        "Polls in user space that found nothing; n/a without the provider's probes.",
+        |row, _| Value::number(row.queue.polls_empty),
+    )
+    .on_demand(),
     Field::<QueueRow>::new("failed", "FAILED", Unit::Count, "Completions that report an error.", |row, _| {
         Value::Number(row.queue.failed)
     }),

@@ -2,8 +2,9 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tbv_core::{Filter, Hook};
+use tbv_core::{Filter, Hook, usdt};
 
 use super::{
     EXIT,
@@ -16,6 +17,7 @@ Examples:
   tbv-trace run --iterations 1000 -- ib_send_lat -n 1000 10.0.0.1
   tbv-trace run -f json -o report.json -- ibv_devinfo -v
   tbv-trace run -i 1 -- ib_send_bw -d rxe0 -D 10 10.0.0.1
+  tbv-trace run --usdt -- ib_send_lat -d usb4_rdma1 localhost
   tbv-trace run -- sh -c 'server & client; wait'
 
 Children and threads are followed. Tracing ends when CMD ends; processes that it leaves running are counted in
@@ -105,6 +107,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) max_rows: Option<u32>,
     #[command(flatten)]
+    pub(crate) probes: ProbeArgs,
+    #[command(flatten)]
     pub(crate) how: HowArgs,
 }
 
@@ -159,6 +163,11 @@ impl WhoArgs {
         }
     }
 
+    /// Files of our provider that these processes use, or may.
+    pub(crate) fn providers(&self) -> tbv_core::Result<Vec<PathBuf>> {
+        if self.pid.is_empty() { usdt::find_anywhere() } else { usdt::find(&self.pid) }
+    }
+
     /// As it was said.
     pub(crate) fn words(&self) -> Vec<String> {
         self.filter().words()
@@ -187,7 +196,33 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) max_rows: Option<u32>,
     #[command(flatten)]
+    pub(crate) probes: ProbeArgs,
+    #[command(flatten)]
     pub(crate) how: HowArgs,
+}
+
+/// What else to attach to.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// Also attach to the probes of our provider: how often queues are polled in user space, and how long completions wait
+    /// there. Every such poll then takes a breakpoint, so that polling gets slower. FILE is the provider's library, where it
+    /// is not found in the processes or by libibverbs' rules
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    pub(crate) usdt: Option<Vec<PathBuf>>,
+}
+
+impl ProbeArgs {
+    /// The files to attach to; none unless asked for.
+    pub(crate) fn files(
+        &self,
+        find: impl FnOnce() -> tbv_core::Result<Vec<PathBuf>>,
+    ) -> Result<Vec<PathBuf>> {
+        Ok(match &self.usdt {
+            None => Vec::new(),
+            Some(files) if files.is_empty() => find()?,
+            Some(files) => files.clone(),
+        })
+    }
 }
 
 /// How to trace.

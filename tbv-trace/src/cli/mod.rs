@@ -11,8 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use files::{CheckArgs, DiffArgs, PlainFormat, ReportArgs};
 pub(crate) use measure::{
-    AttachArgs, CommonArgs, ExportArgs, Format, MeasureArgs, RecordArgs, RunArgs, ShowArgs, SourceArgs,
-    WhoArgs,
+    AttachArgs, CommonArgs, ExportArgs, Format, MeasureArgs, ProbeArgs, RecordArgs, RunArgs, ShowArgs,
+    SourceArgs, WhoArgs,
 };
 pub(crate) use single::{EventsArgs, HistArgs, HistFormat, Key, StreamFormat, TimelineArgs};
 
@@ -142,6 +142,22 @@ mod tests {
         };
         assert_eq!(args.who.filter().pids, [1, 2, 3]);
         assert_eq!(args.who.words(), ["--pid 1,2,3", "--comm x"]);
+    }
+
+    #[test]
+    fn the_providers_file_can_be_named_or_left_to_be_found() {
+        let usdt = |words: &str| match Cli::try_parse_from(words.split(' ')).unwrap().command {
+            Command::Run(args) => (args.measure.common.probes.usdt, args.command.len()),
+            _ => panic!("not run"),
+        };
+        let files = |names: &[&str]| Some(names.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(usdt("tbv-trace run -- true"), (None, 1));
+        assert_eq!(usdt("tbv-trace run --usdt -- true"), (files(&[]), 1));
+        assert_eq!(usdt("tbv-trace run --usdt true x"), (files(&[]), 2));
+        assert_eq!(usdt("tbv-trace run --usdt=a,b -- true"), (files(&["a", "b"]), 1));
+        assert!(Cli::try_parse_from(["tbv-trace", "run", "--usdt=", "true"]).is_err());
+        assert!(Cli::try_parse_from(["tbv-trace", "events", "-a", "--usdt"]).is_err());
+        assert!(Cli::try_parse_from(["tbv-trace", "hist", "--from", "x", "--usdt"]).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     EXIT,
-    measure::{CommonArgs, HowArgs, SourceArgs, WhoArgs},
+    measure::{CommonArgs, HowArgs, ProbeArgs, SourceArgs, WhoArgs},
     values::{ring_bytes, seconds},
 };
 
@@ -59,13 +59,15 @@ Examples:
   tbv-trace hist -p 4242 -d 10 --by process,qp,opcode
   tbv-trace hist -a -d 60 -i 1 --heatmap      of post_to_completion; --heatmap=call of calls
   tbv-trace hist -a -d 60 -i 1 -f hdr -o times.hlog
+  tbv-trace hist --usdt -p 4242 -d 10         also of completions that are polled in user space
   tbv-trace hist --from recording.jsonl --by qp
 
 Shown are, of devices with our own driver: the time from posting a work request to its completion, from there until a
-consumer took it (of queues that are polled by system call), recoveries after lost frames, waits for a receive, and
-stalls for want of credit; and of every device, the time inside each call. Requests and completions are paired by the
-driver's own numbers; what cannot be paired is counted and said. Four thousand histograms are kept, one for each kind,
-process, queue pair and opcode and each operation; beyond that counts stay exact, and what has no histogram is said.";
+consumer took it (of queues that are polled by system call, and with --usdt of all), recoveries after lost frames,
+waits for a receive, and stalls for want of credit; and of every device, the time inside each call. Requests and
+completions are paired by the driver's own numbers; what cannot be paired is counted and said. Four thousand histograms
+are kept, one for each kind, process, queue pair and opcode and each operation; beyond that counts stay exact, and what
+has no histogram is said.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{HIST_EXAMPLES}\n\n{EXIT}"))]
@@ -78,7 +80,7 @@ pub(crate) struct HistArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "command", "WhoArgs", "duration", "interval", "samples", "wait", "as_root", "hook", "max_rows"
+            "command", "WhoArgs", "duration", "interval", "samples", "wait", "as_root", "hook", "max_rows", "usdt"
         ]
     )]
     pub(crate) from: Option<PathBuf>,
@@ -144,8 +146,8 @@ Examples:
 FILE opens at https://ui.perfetto.dev. A process has a track for each thread's calls and one for each queue pair,
 with what happens to it, and below it lanes of requests from posting to completion, of completions until they are
 consumed, and of credit stalls, recoveries and RNR waits. Queue pairs need thunderbolt_ibverbs; completions that a
-process takes from memory end in no call and are not seen to be consumed. Requests that have no completion when
-tracing ends are instants named `open at the end`. Times are CLOCK_MONOTONIC.
+process takes from memory end in no call and are only seen to be consumed with --usdt. Requests that have no
+completion when tracing ends are instants named `open at the end`. Times are CLOCK_MONOTONIC.
 What the ring buffers had no room for is counted, and shown on the track `lost` where it happened.";
 
 #[derive(Debug, Args)]
@@ -161,6 +163,8 @@ pub(crate) struct TimelineArgs {
     /// understood)
     #[arg(long, value_name = "BYTES", default_value = "8M", value_parser = ring_bytes)]
     pub(crate) ringbuf_size: u32,
+    #[command(flatten)]
+    pub(crate) probes: ProbeArgs,
     #[command(flatten)]
     pub(crate) how: HowArgs,
 }

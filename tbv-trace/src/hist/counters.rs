@@ -34,6 +34,7 @@ impl Counters {
 pub(super) fn of(report: &Report) -> Vec<Counters> {
     let mut all = queue_pairs(report);
     all.extend(completion_queues(report));
+    all.extend(probes(report));
     let posted = report.work_requests.iter().map(|work| {
         let labels = vec![
             ("pid", work.pid.to_string()),
@@ -51,7 +52,7 @@ pub(super) fn of(report: &Report) -> Vec<Counters> {
 
 /// Capacity of completion queues.
 pub(super) fn entries(report: &Report) -> BTreeMap<Vec<Label>, u64> {
-    added(report.completions.iter().map(|cq| (queue_labels(cq), cq.entries.into())))
+    added(of_queues(report, |cq| Some(cq.entries.into())))
 }
 
 /// Fields of queue pairs that only grow.
@@ -121,6 +122,39 @@ fn completion_queues(report: &Report) -> Vec<Counters> {
         Counters::new(format!("tbv_cq_{}", field.column.name), field.column.description, samples)
     };
     fields.map(family).collect()
+}
+
+/// What the provider's probes tell.
+fn probes(report: &Report) -> [Counters; 3] {
+    type Read = fn(&Completions) -> Option<u64>;
+    let kinds: [(&str, Read); 3] =
+        [("hit", |cq| cq.polls_hit), ("empty", |cq| cq.polls_empty), ("overflow", |cq| cq.polls_overflow)];
+    let polls = kinds.into_iter().flat_map(|(kind, read)| {
+        of_queues(report, read).map(move |(mut labels, n)| {
+            labels.push(("kind", kind.to_owned()));
+            (labels, n)
+        })
+    });
+    let fell = report.fall_backs.iter().map(|fell| {
+        let labels =
+            vec![("pid", fell.pid.to_string()), ("comm", fell.comm.clone()), ("reason", fell.reason.clone())];
+        (labels, fell.queues)
+    });
+    [
+        Counters::new("tbv_cq_polls", "Polls in user space, as the provider's probes tell.", polls),
+        Counters::new("tbv_cq_polled", "Completions taken in user space, as the provider's probes tell.", {
+            of_queues(report, |cq| cq.polled)
+        }),
+        Counters::new("tbv_fall_backs", "Queues polled by system call against the process's wish.", fell),
+    ]
+}
+
+/// A number of every completion queue that has it.
+fn of_queues(
+    report: &Report,
+    read: impl Fn(&Completions) -> Option<u64>,
+) -> impl Iterator<Item = (Vec<Label>, u64)> {
+    report.completions.iter().filter_map(move |cq| Some((queue_labels(cq), read(cq)?)))
 }
 
 fn queue_labels(cq: &Completions) -> Vec<Label> {

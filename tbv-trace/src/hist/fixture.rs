@@ -6,7 +6,7 @@ use tbv_core::{
     latency::Distribution,
     loss::Losses,
     messages::{QueuePair, SpanRow, span_name},
-    report::{Call, Completions, Interval, Totals, UNKNOWN_DEVICE, WorkRequests},
+    report::{Call, Completions, FallBacks, Interval, Totals, UNKNOWN_DEVICE, WorkRequests},
 };
 
 use crate::golden;
@@ -107,6 +107,11 @@ fn completions(process: usize, mapped: bool) -> Completions {
         overflows: 0,
         occupancy_max: 7,
         occupancy_mean: Some(1.5),
+        polls_hit: mapped.then_some(1_200),
+        polls_empty: mapped.then_some(70_000),
+        polls_overflow: mapped.then_some(1),
+        // A thread was killed before it told of ten.
+        polled: mapped.then_some(1_490),
         before: None,
     }
 }
@@ -122,10 +127,14 @@ fn spans(scale: u64) -> Vec<SpanRow> {
             all.push(span(Span::PostToCompletion, process, Some(opcode), &times));
         }
         // The other process's queue is polled in user space.
-        if process == 0 {
-            all.push(span(Span::CompletionToConsumed, process, Some("SEND"), &values(1_500 * scale, 997)));
-            all.push(span(Span::CompletionToConsumed, process, Some("RECV"), &values(900 * scale, 500)));
-        }
+        let sends = [997, 990][process];
+        all.push(span(
+            Span::CompletionToConsumed,
+            process,
+            Some("SEND"),
+            &values(1_500 * slower * scale, sends),
+        ));
+        all.push(span(Span::CompletionToConsumed, process, Some("RECV"), &values(900 * slower * scale, 500)));
         all.push(span(Span::Recovery, process, None, &values(4_000_000 * scale, 7)));
         all.push(span(Span::RnrWait, process, None, &values(10_000_000 * scale, 3)));
         all.push(span(Span::CreditStall, process, None, &values(40_000 * scale, 20)));
@@ -139,6 +148,7 @@ pub(super) fn report() -> Report {
     report.environment.driver_trace_abi = Some(2);
     let srcversion = Some("89ABCDEF".to_owned());
     report.environment.modules.push(Module { name: "thunderbolt_ibverbs".to_owned(), srcversion });
+    report.environment.probes = vec!["/usr/lib64/libibverbs/libusb4_rdma-rdmav34.so".to_owned()];
     report.spans = spans(1);
     report.calls = vec![
         call(0, "POLL_CQ", "ioctl", &values(700, 4_000)),
@@ -152,6 +162,12 @@ pub(super) fn report() -> Report {
     report.totals = Some(Totals { count: 6_012, errors: 0 });
     report.queue_pairs = vec![queue_pair(0), queue_pair(1)];
     report.completions = vec![completions(0, false), completions(1, true)];
+    report.fall_backs = vec![FallBacks {
+        pid: 4242,
+        comm: "ib_send_lat".to_owned(),
+        reason: "not_mapped".to_owned(),
+        queues: 1,
+    }];
     report.work_requests = vec![WorkRequests {
         pid: 4242,
         device: DEVICE.to_owned(),

@@ -1,16 +1,17 @@
 //! What happened on queue pairs and completion queues, beside how long it took.
 
-use tbv_core::{Report, Span, messages::span_name};
+use tbv_core::{Report, Span, messages::span_name, report::Completions};
 
-use crate::text::{columns, printable};
+use crate::text::{columns, polls, printable};
 
-/// Queue pairs, the sum of their completions, and what of completion queues cannot be timed; nothing if spans were not
-/// measured.
+/// Queue pairs, the sum of their completions, and what of completion queues cannot be timed, if spans were measured; and
+/// what the provider's probes tell.
 pub(super) fn text(report: &Report) -> String {
     if report.queue_pairs.is_empty() && report.spans.is_empty() {
-        return String::new();
+        return polls(report);
     }
-    format!("\n{}\n{}\n{}", queue_pairs(report), completions(report), completion_queues(report))
+    let (pairs, sum, polls) = (queue_pairs(report), completions(report), polls(report));
+    format!("\n{pairs}\n{sum}{polls}\n{}", completion_queues(report))
 }
 
 fn queue_pairs(report: &Report) -> String {
@@ -77,17 +78,67 @@ fn completions(report: &Report) -> String {
     format!("completions {all} = {timed} timed + {unknown} unknown + {failed} unsignalled and failed{lost}\n")
 }
 
-/// Queues whose consumer the kernel does not see, and completions that were there before tracing began.
+/// Completions of which is not known how long they waited, by queue.
 fn completion_queues(report: &Report) -> String {
     let name = span_name(Span::CompletionToConsumed);
-    let lines = report.completions.iter().filter_map(|cq| {
-        let what = match cq.untimed {
-            _ if cq.mapped => format!("{name} n/a: polled in user space"),
-            Some(n) if n > 0 => format!("{name} n/a for {n}: when they were put in is not known"),
-            _ => return None,
-        };
-        Some(format!("{}\n", printable(&format!("cq {} of {}, pid {}: {what}", cq.cqn, cq.device, cq.pid))))
+    let probed = !report.environment.probes.is_empty();
+    let lines = report.completions.iter().flat_map(|cq| {
+        unknown(cq, probed).into_iter().map(move |what| {
+            let text = format!("cq {} of {}, pid {}: {name} n/a{what}", cq.cqn, cq.device, cq.pid);
+            format!("{}\n", printable(&text))
+        })
     });
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { lines + "\n" }
+}
+
+/// Why that is, each with how many of a queue it is of if it is not of all.
+fn unknown(cq: &Completions, probed: bool) -> Vec<String> {
+    let mut why = Vec::new();
+    // Of an interval it is not known how many were taken in user space.
+    match (cq.polled, cq.consumed_in_user_space) {
+        // Nobody waited.
+        (None, Some(0)) => {}
+        (None, _) if cq.mapped && probed => {
+            why.push(": polled in user space, and no probe told of it".to_owned());
+        }
+        (None, _) if cq.mapped => why.push(": polled in user space; --usdt tells".to_owned()),
+        (Some(polled), Some(taken)) if taken > polled => {
+            why.push(format!(" for {}: taken in user space, and no probe told of it", taken - polled));
+        }
+        _ => {}
+    }
+    if let Some(n) = cq.untimed.filter(|n| *n > 0) {
+        why.push(format!(" for {n}: when they were put in is not known"));
+    }
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hist::fixture;
+
+    #[test]
+    fn what_is_not_known_of_a_queue_is_said() {
+        let report = fixture::report();
+        let polled = report.completions.iter().find(|cq| cq.mapped).unwrap();
+        let untold = Completions { polled: None, ..polled.clone() };
+        let told = Completions { polled: Some(1_500), ..polled.clone() };
+        assert_eq!(unknown(&untold, false), [": polled in user space; --usdt tells"]);
+        assert_eq!(unknown(&untold, true), [": polled in user space, and no probe told of it"]);
+        assert_eq!(unknown(&told, true), [""; 0]);
+        let idle = Completions { consumed_in_user_space: Some(0), ..untold.clone() };
+        assert_eq!([unknown(&idle, true), unknown(&idle, false)], [Vec::<String>::new(), Vec::new()]);
+        let of_an_interval = Completions { consumed_in_user_space: None, ..untold };
+        assert_eq!(unknown(&of_an_interval, true), [": polled in user space, and no probe told of it"]);
+        let some = Completions { polled: Some(1_400), untimed: Some(7), ..polled.clone() };
+        let expected = [
+            " for 100: taken in user space, and no probe told of it",
+            " for 7: when they were put in is not known",
+        ];
+        assert_eq!(unknown(&some, true), expected);
+        let interval = Completions { consumed_in_user_space: None, untimed: None, ..some };
+        assert_eq!(unknown(&interval, true), [""; 0]);
+    }
 }

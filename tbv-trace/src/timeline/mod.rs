@@ -58,10 +58,12 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
             filter,
             stream: Some(StreamOptions { failed_only: false, ring_bytes: args.ringbuf_size }),
             spans: Spans::Streamed,
+            usdt: what.providers(&args.probes)?,
             moments_bytes: Some(args.ringbuf_size),
             log: log.wanted(),
             ..Options::default()
         };
+        output::distinct(Some(&args.output), &output::paths(&options.usdt))?;
         let mut tracer = Tracer::start(&options)?;
         log.attached(&mut tracer)?;
         let rings = Rings::new(tracer, names, devices)?;

@@ -170,9 +170,9 @@ fn tracepoint_formats_are_those_the_programs_read() -> Result<()> {
         ("post_recv", "dev qpn seq wr_id opcode signalled length num_sge"),
         ("cq_create", "dev cqn pid cqe mapped"),
         ("cq_destroy", "dev cqn produced consumed"),
-        ("cq_push", "dev qpn seq wr_id opcode signalled cqn status byte_len produced consumed"),
-        ("cq_poll", "dev cqn asked returned produced consumed"),
-        ("cq_purge", "dev cqn qpn purged produced consumed"),
+        ("cq_push", "dev qpn seq wr_id opcode signalled cqn status byte_len produced consumed ring_first"),
+        ("cq_poll", "dev cqn asked returned produced consumed ring_first"),
+        ("cq_purge", "dev cqn qpn purged produced consumed ring_first"),
         ("cq_overflow", "dev cqn qpn seq wr_id produced consumed overflows opcode signalled"),
     ];
     for (event, fields) in read {

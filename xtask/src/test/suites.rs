@@ -128,6 +128,7 @@ pub(super) const VM: &[Suite] = &[
     },
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
     driver("completions", "work requests and completions of our driver, counted exactly, also from mid-run"),
+    driver("usdt", "completions taken in user space, as the provider's probes tell"),
     driver("gate", "ioctl counts within the budgets of ci/, and a regressed provider found out"),
     vm("no_rdma", "a machine without RDMA"),
     Suite {
