@@ -7,6 +7,7 @@
 
 mod arms;
 mod poll;
+mod top;
 mod worker;
 
 use std::{collections::BTreeMap, io::Write as _, path::Path, process::ExitCode};
@@ -46,12 +47,19 @@ enum What {
         #[arg(long, default_value_t = 25)]
         rounds: u32,
     },
+    /// How long tbv-top takes for a picture of much; needs no privileges
+    Top {
+        /// Pictures
+        #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+    },
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match (&args.what, args.worker) {
         (Some(What::Poll { rounds }), _) => poll::run(*rounds),
+        (Some(What::Top { rounds }), _) => top::run(*rounds),
         (None, Some(calls)) => worker::work(calls),
         (None, None) => run(&args),
     };

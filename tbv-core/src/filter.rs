@@ -35,6 +35,21 @@ pub(crate) struct Targets {
 }
 
 impl Filter {
+    /// What it leaves out, in the words of the command line; empty if it leaves nothing out.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.pids.is_empty() {
+            let pids: Vec<String> = self.pids.iter().map(u32::to_string).collect();
+            words.push(format!("--pid {}", pids.join(",")));
+        }
+        words.extend(self.comm.iter().map(|comm| format!("--comm {comm}")));
+        words.extend(self.cgroup.iter().map(|path| format!("--cgroup {}", path.display())));
+        if !self.devices.is_empty() {
+            words.push(format!("--dev {}", self.devices.join(",")));
+        }
+        words
+    }
+
     /// Fills in `config`, whose offsets are known by now.
     pub(crate) fn apply(
         &self,

@@ -1,5 +1,7 @@
 //! Percentiles out of the log-linear buckets.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tbv_common::{Bucket, histogram::BUCKETS};
@@ -182,9 +184,49 @@ impl Distribution {
     }
 }
 
+/// Counts by powers of two, from the first to the last that is not empty: `[low, high)` in nanoseconds. A high of
+/// `u64::MAX` is open: values beyond what is resolved are in it. `None` without a histogram.
+pub fn octaves(times: &Distribution) -> Option<Vec<(u64, u64, u64)>> {
+    let mut counts: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
+    for (low, high, n) in times.filled()? {
+        let octave = counts.entry(octave(low)).or_default();
+        octave.0 = octave.0.saturating_add(n);
+        octave.1 |= high == u64::MAX;
+    }
+    let (Some((first, _)), Some((last, _))) = (counts.first_key_value(), counts.last_key_value()) else {
+        return Some(Vec::new());
+    };
+    let bound = |octave: u32| 1_u64.checked_shl(octave).unwrap_or(u64::MAX);
+    let range = *first..=*last;
+    Some(
+        range
+            .map(|octave| {
+                let (n, open) = counts.get(&octave).copied().unwrap_or_default();
+                let low = if octave == 0 { 0 } else { bound(octave - 1) };
+                (low, if open { u64::MAX } else { bound(octave) }, n)
+            })
+            .collect(),
+    )
+}
+
+/// Number of the power of two that a value lies below: 0 for 0, 1 for 1, 2 for 2 and 3, …
+pub fn octave(ns: u64) -> u32 {
+    u64::BITS - ns.leading_zeros()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn octaves_are_whole_and_the_last_may_be_open() {
+        let mut times = Distribution::default();
+        [0, 1, 8, 9, 15].into_iter().for_each(|ns| times.record(ns));
+        assert_eq!(octaves(&times).unwrap(), [(0, 1, 1), (1, 2, 1), (2, 4, 0), (4, 8, 0), (8, 16, 3)]);
+        times.record(1 << 50);
+        assert_eq!(octaves(&times).unwrap().last(), Some(&(1 << 37, u64::MAX, 1)));
+        assert!(octaves(&Distribution::default()).unwrap().is_empty());
+    }
 
     #[test]
     fn the_mean_of_an_interval_lies_among_its_values() {

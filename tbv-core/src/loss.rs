@@ -118,37 +118,48 @@ impl Losses {
     /// What was lost since an earlier moment of the same run; what is in flight, off or running is so now.
     #[must_use]
     pub fn since(&self, earlier: &Losses) -> Self {
-        let less = |now: u64, then: u64| now.saturating_sub(then);
+        let less = self.each(earlier, u64::saturating_sub);
+        let Losses { in_flight, hook_off, left_running, .. } = *self;
+        Losses { in_flight, hook_off, left_running, ..less }.summed()
+    }
+
+    /// What was lost in both of two times; that the hook was off is so, or not.
+    #[must_use]
+    pub fn plus(&self, other: &Losses) -> Self {
+        Losses { hook_off: self.hook_off.max(other.hook_off), ..self.each(other, u64::saturating_add) }
+            .summed()
+    }
+
+    fn each(&self, other: &Losses, of: fn(u64, u64) -> u64) -> Self {
         Losses {
             total: 0,
-            rows_full: less(self.rows_full, earlier.rows_full),
-            histograms_full: less(self.histograms_full, earlier.histograms_full),
-            threads_full: less(self.threads_full, earlier.threads_full),
-            processes_full: less(self.processes_full, earlier.processes_full),
-            unmatched_entry: less(self.unmatched_entry, earlier.unmatched_entry),
-            unmatched_return: less(self.unmatched_return, earlier.unmatched_return),
-            backward_clock: less(self.backward_clock, earlier.backward_clock),
-            errnos_full: less(self.errnos_full, earlier.errnos_full),
-            targets_full: less(self.targets_full, earlier.targets_full),
-            extremes_raced: less(self.extremes_raced, earlier.extremes_raced),
-            file_unreadable: less(self.file_unreadable, earlier.file_unreadable),
-            ring_full: less(self.ring_full, earlier.ring_full),
-            cqs_full: less(self.cqs_full, earlier.cqs_full),
-            work_full: less(self.work_full, earlier.work_full),
-            requests_full: less(self.requests_full, earlier.requests_full),
-            completions_full: less(self.completions_full, earlier.completions_full),
-            qps_full: less(self.qps_full, earlier.qps_full),
-            spans_full: less(self.spans_full, earlier.spans_full),
-            backward_span: less(self.backward_span, earlier.backward_span),
-            probes_unreadable: less(self.probes_unreadable, earlier.probes_unreadable),
-            fall_backs_full: less(self.fall_backs_full, earlier.fall_backs_full),
-            in_flight: self.in_flight,
-            recursion_misses: less(self.recursion_misses, earlier.recursion_misses),
-            kretprobe_missed: less(self.kretprobe_missed, earlier.kretprobe_missed),
-            hook_off: self.hook_off,
-            left_running: self.left_running,
+            rows_full: of(self.rows_full, other.rows_full),
+            histograms_full: of(self.histograms_full, other.histograms_full),
+            threads_full: of(self.threads_full, other.threads_full),
+            processes_full: of(self.processes_full, other.processes_full),
+            unmatched_entry: of(self.unmatched_entry, other.unmatched_entry),
+            unmatched_return: of(self.unmatched_return, other.unmatched_return),
+            backward_clock: of(self.backward_clock, other.backward_clock),
+            errnos_full: of(self.errnos_full, other.errnos_full),
+            targets_full: of(self.targets_full, other.targets_full),
+            extremes_raced: of(self.extremes_raced, other.extremes_raced),
+            file_unreadable: of(self.file_unreadable, other.file_unreadable),
+            ring_full: of(self.ring_full, other.ring_full),
+            cqs_full: of(self.cqs_full, other.cqs_full),
+            work_full: of(self.work_full, other.work_full),
+            requests_full: of(self.requests_full, other.requests_full),
+            completions_full: of(self.completions_full, other.completions_full),
+            qps_full: of(self.qps_full, other.qps_full),
+            spans_full: of(self.spans_full, other.spans_full),
+            backward_span: of(self.backward_span, other.backward_span),
+            probes_unreadable: of(self.probes_unreadable, other.probes_unreadable),
+            fall_backs_full: of(self.fall_backs_full, other.fall_backs_full),
+            in_flight: of(self.in_flight, other.in_flight),
+            recursion_misses: of(self.recursion_misses, other.recursion_misses),
+            kretprobe_missed: of(self.kretprobe_missed, other.kretprobe_missed),
+            hook_off: of(self.hook_off, other.hook_off),
+            left_running: of(self.left_running, other.left_running),
         }
-        .summed()
     }
 
     /// Name and value of every part.

@@ -17,6 +17,7 @@ use crate::{
     names::Names,
     recording,
     snapshot::{Counted, Snapshot},
+    system::System,
     uapi,
 };
 
@@ -69,6 +70,9 @@ pub struct Report {
     /// Calls that ran when counting began and have returned: they are in no count, and no loss.
     #[serde(default)]
     pub ran_at_begin: u64,
+    /// The system at that moment; only in recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
     /// Exit status of the command (128 + signal if it was killed); absent without a command.
     pub exit_status: Option<i32>,
 }
@@ -153,6 +157,9 @@ pub struct Completions {
     pub entries: u32,
     /// Whether it was published to user space.
     pub mapped: bool,
+    /// Whether it is gone; absent in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroyed: Option<bool>,
     /// Completions put in over its life.
     pub produced: u64,
     /// Completions taken out over its life.
@@ -294,6 +301,7 @@ impl Report {
                 .collect(),
             loss: snapshot.losses.clone(),
             ran_at_begin: snapshot.ran_at_begin,
+            system: None,
             exit_status: None,
         }
     }
@@ -412,6 +420,7 @@ fn completions(key: CqKey, cq: &Cq, devices: &Devices, timed: bool) -> Completio
         cqn: key.cqn,
         entries: cq.entries,
         mapped: cq.mapped != 0,
+        destroyed: Some(cq.destroyed != 0),
         produced: cq.produced,
         consumed: cq.consumed,
         consumed_by_ioctl: cq.consumed_by_ioctl,

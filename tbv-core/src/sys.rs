@@ -61,9 +61,20 @@ pub(crate) fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
 }
 
-/// How often the kernel skipped the program because it was already running on that CPU.
-pub(crate) fn recursion_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
-    Ok(info::<bpf_prog_info>(program)?.recursion_misses)
+/// What the kernel counts of a program's runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Runs {
+    /// How often it skipped the program because it was already running on that CPU.
+    pub(crate) recursion_misses: u64,
+    /// How often it ran, while somebody wants the kernel to count that.
+    pub(crate) count: u64,
+    /// How long, in nanoseconds, as above.
+    pub(crate) ns: u64,
+}
+
+pub(crate) fn runs(program: BorrowedFd<'_>) -> io::Result<Runs> {
+    let info = info::<bpf_prog_info>(program)?;
+    Ok(Runs { recursion_misses: info.recursion_misses, count: info.run_cnt, ns: info.run_time_ns })
 }
 
 /// Hits that a kprobe or kretprobe link of this process missed; `None` where the kernel doesn't tell (before 6.7).

@@ -4,11 +4,14 @@ use std::{
     cell::Cell,
     fs,
     io::Write as _,
-    os::fd::AsFd as _,
+    os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
 
-use aya::Ebpf;
+use aya::{
+    Ebpf,
+    sys::{Stats, enable_stats},
+};
 use tbv_common::{Config, Loss, Process, Spans, State};
 
 use crate::{
@@ -30,7 +33,9 @@ use crate::{
     ring::Ring,
     snapshot::{self, Outside, Snapshot},
     spans::Left,
-    sys, usdt,
+    sys::{self, Runs},
+    system::Cost,
+    usdt,
     watch::{self, Watch},
 };
 
@@ -60,6 +65,8 @@ pub struct Options {
     pub usdt: Vec<PathBuf>,
     /// Bytes of the ring buffer of [`Spans::Streamed`], a power of two of at least a page; `RING_DEFAULT` if not given.
     pub moments_bytes: Option<u32>,
+    /// Let the kernel count how long the programs run. That itself costs a little at every run, of all programs.
+    pub cost: bool,
     /// Most rows (process × device × operation) to keep; `MAX_ROWS` if not given.
     pub max_rows: Option<u32>,
 }
@@ -96,6 +103,10 @@ pub struct Tracer {
     existing_left_out: Option<String>,
     /// Our own id in the initial pid namespace, if what is traced are our descendants.
     own_pid: Option<u32>,
+    /// Whether process ids mean here what they mean to the kernel.
+    own_ids: bool,
+    /// Lets the kernel count how long programs run, as long as it is open.
+    run_times: Option<OwnedFd>,
 }
 
 impl Tracer {
@@ -160,6 +171,9 @@ impl Tracer {
             driver,
             existing_left_out,
             own_pid,
+            own_ids,
+            // Where it is not allowed, the cost is not known.
+            run_times: options.cost.then(|| enable_stats(Stats::RunTime).ok()).flatten(),
         })
     }
 
@@ -253,7 +267,7 @@ impl Tracer {
     /// What the maps don't tell; what is left running is only a loss once all has `ended`.
     fn outside(&self, ended: bool) -> Result<Outside> {
         Ok(Outside {
-            recursion_misses: self.recursion_misses()?,
+            recursion_misses: self.runs()?.recursion_misses,
             kretprobe_missed: self.links.kretprobe_missed(),
             hook_off: self.hook_was_off().into(),
             left_running: if ended { self.running()? } else { 0 },
@@ -274,23 +288,42 @@ impl Tracer {
         Ok(targets.iter().filter(|pid| **pid != own && alive(pid)).count() as u64)
     }
 
-    /// Runs that the kernel skipped, over all attached programs.
-    fn recursion_misses(&self) -> Result<u64> {
+    /// Whether the process ids of reports are those that this process knows others by.
+    pub fn knows_pids(&self) -> bool {
+        self.own_ids
+    }
+
+    /// What the programs have cost; `None` if [`Options::cost`] was not asked for or is not allowed.
+    pub fn cost(&self) -> Result<Option<Cost>> {
+        if self.run_times.is_none() {
+            return Ok(None);
+        }
+        let runs = self.runs()?;
+        Ok(Some(Cost { run_ns: runs.ns, runs: runs.count }))
+    }
+
+    /// What the kernel counts of all attached programs.
+    fn runs(&self) -> Result<Runs> {
         let always = SCHEDULER.iter().map(|(name, _)| *name);
         let spans = driver::SPAN_PROGRAMS.into_iter().filter(|_| self.spans);
         let ours = driver::PROGRAMS.into_iter().chain([driver::LATER_PROGRAM]).chain(spans);
         let ours = ours.filter(|_| self.driver.is_some());
-        let asked = |fd| sys::recursion_misses(fd).map_err(|e| Error::System("asking a program", e));
-        let mut misses = 0;
+        let mut all = Runs::default();
+        let mut add = |fd| -> Result<()> {
+            let runs = sys::runs(fd).map_err(|e| Error::System("asking a program", e))?;
+            all.recursion_misses += runs.recursion_misses;
+            all.count += runs.count;
+            all.ns += runs.ns;
+            Ok(())
+        };
         for name in always.chain(ours).chain(self.links.by_aya()) {
             let program = self.ebpf.program(name).ok_or(Error::Missing(name))?;
-            let fd = program.fd().map_err(|e| Error::Load(reason(&e)))?;
-            misses += asked(fd.as_fd())?;
+            add(program.fd().map_err(|e| Error::Load(reason(&e)))?.as_fd())?;
         }
         for fd in self.links.own() {
-            misses += asked(fd)?;
+            add(fd)?;
         }
-        Ok(misses)
+        Ok(all)
     }
 
     /// Ends counting: from now on no call is begun to be followed, and nothing is attached any more. What is in the

@@ -41,7 +41,7 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
     ending::block_on(async {
         let signals = Signals::catch(Second::Ends)?;
         let names = Names::now();
-        let out = output::Target::open(args.output.as_deref())?;
+        let out = output::open(args.output.as_deref())?;
         let options = Options {
             hook: args.how.hook,
             filter: args.who.filter(),
@@ -67,7 +67,7 @@ pub(crate) fn events(args: &EventsArgs, log: &Log) -> Result<ExitCode> {
             begin_ns,
             delivered: 0,
             lost: 0,
-            to: BufWriter::with_capacity(1 << 16, out.begin()?),
+            to: BufWriter::with_capacity(1 << 16, out),
         };
         stream.begin()?;
         stream.until(ending, log).await

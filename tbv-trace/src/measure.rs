@@ -12,8 +12,8 @@ use std::{
 
 use anyhow::{Result, bail};
 use tbv_core::{
-    Names, OnlyDevices, Options, Report, Spans, Tracer, environment::Environment, report::Interval,
-    snapshot::Snapshot,
+    Options, Report, Spans,
+    measurement::{Finished, LOOK_EVERY, Measurement},
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -27,10 +27,6 @@ use crate::{
     verbose::Log,
 };
 
-/// How often `--wait` looks whether all have ended, and everyone whether the hook is still on.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often begins of spans are forgotten whose end will not come.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// Length of a recording's intervals unless told otherwise.
 const RECORDED_EVERY: Duration = Duration::from_secs(1);
 /// An interval that does not end.
@@ -57,6 +53,7 @@ pub(crate) fn record(args: &RecordArgs, log: &Log) -> Result<ExitCode> {
         form: Box::new(Lines),
         interval: Some(interval),
         spans: Spans::Counted,
+        system: true,
         ..What::new(&args.common)
     };
     measure((&args.source).try_into()?, what, log)
@@ -67,7 +64,7 @@ pub(crate) fn measure(source: Source<'_>, what: What<'_>, log: &Log) -> Result<E
     ending::block_on(async {
         let signals = source.signals()?;
         let measured = Measured::start(what, source, log)?;
-        match source.begin(signals, measured.tracer.hook())? {
+        match source.begin(signals, measured.measurement.tracer().hook())? {
             Ok(ending) => measured.until(ending, source.command(), source.waits()).await,
             Err(code) => Ok(code),
         }
@@ -97,6 +94,8 @@ pub(crate) struct What<'a> {
     pub(crate) form: Box<dyn Form>,
     pub(crate) default: Output,
     pub(crate) spans: Spans,
+    /// Whether it also says what the system looks like.
+    pub(crate) system: bool,
     /// Where every single span goes.
     pub(crate) samples: Option<&'a Path>,
 }
@@ -110,6 +109,7 @@ impl<'a> What<'a> {
             form: Box::new(Lines),
             default: Output::Stdout,
             spans: Spans::Off,
+            system: false,
             samples: None,
         }
     }
@@ -119,29 +119,16 @@ impl<'a> What<'a> {
 struct Measured<'a> {
     interval: Option<Duration>,
     strict: bool,
-    /// What the kernel side leaves out, as reports say it.
-    filters: Vec<String>,
-    devices: OnlyDevices,
-    tracer: Tracer,
-    names: Names,
+    measurement: Measurement,
     out: output::Reports,
     samples: Option<Samples>,
-    begin: Instant,
-    /// State at the begin of the interval.
-    last: Snapshot,
-    last_end_ns: u64,
-    intervals: u64,
-    looked: Instant,
-    tidied: Instant,
     log: &'a Log,
 }
 
 impl<'a> Measured<'a> {
     fn start(what: What<'a>, source: Source<'_>, log: &'a Log) -> Result<Self> {
-        let names = Names::now();
         let filter = source.filter();
-        let devices = names.only(&filter.devices);
-        let samples = what.samples.map(|file| output::Target::open(Some(file))).transpose()?;
+        let samples = what.samples.map(|file| output::open(Some(file))).transpose()?;
         let options = Options {
             hook: what.common.how.hook,
             filter,
@@ -156,36 +143,26 @@ impl<'a> Measured<'a> {
         let (libraries, result) = (output::paths(&options.usdt), what.common.output.as_deref());
         output::distinct(result, &libraries)?;
         output::distinct(what.samples, &[&libraries[..], result.as_slice()].concat())?;
-        let mut tracer = Tracer::start(&options)?;
-        log.attached(&mut tracer)?;
-        let samples = samples.map(|file| Samples::begin(file, &mut tracer, &devices)).transpose()?;
-        let begin = Instant::now();
-        Ok(Measured {
-            interval: what.interval,
-            strict: what.common.how.strict,
-            filters: source.filters(),
-            devices,
-            tracer,
-            names,
-            out,
-            samples,
-            begin,
-            last: Snapshot::default(),
-            last_end_ns: 0,
-            intervals: 0,
-            looked: begin,
-            tidied: begin,
-            log,
-        })
+        let mut measurement = Measurement::start(&options, source.filters())?;
+        if what.system {
+            measurement = measurement.with_system();
+        }
+        log.attached(measurement.tracer_mut())?;
+        let devices = measurement.devices().clone();
+        let samples =
+            samples.map(|file| Samples::begin(file, measurement.tracer_mut(), &devices)).transpose()?;
+        let (interval, strict) = (what.interval, what.common.how.strict);
+        Ok(Measured { interval, strict, measurement, out, samples, log })
     }
 
     /// Waits for the end, gives results on the way, and the last one.
     async fn until(mut self, mut ending: Ending, command: Vec<String>, wait: bool) -> Result<ExitCode> {
+        let begin = Instant::from_std(self.measurement.begin());
         let every = self.interval.unwrap_or(FOREVER);
-        let mut ticks = interval_at(self.begin + every, every);
+        let mut ticks = interval_at(begin + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // An end that falls on a tick ends the last interval, and no empty one follows.
-        ending.count_from(self.begin);
+        ending.count_from(begin);
         let (mut failed, mut read) = (None, true);
         let status = loop {
             tokio::select! {
@@ -209,7 +186,7 @@ impl<'a> Measured<'a> {
         }
         if wait {
             // For what the command left running, until a signal says that it is enough.
-            while self.tracer.running()? > 0 && !ending.asked_to_end() {
+            while self.measurement.tracer().running()? > 0 && !ending.asked_to_end() {
                 tokio::time::sleep(self.pause()).await;
                 self.look()?;
             }
@@ -225,81 +202,44 @@ impl<'a> Measured<'a> {
     /// What has to be done often.
     fn look(&mut self) -> Result<()> {
         if let Some(samples) = &mut self.samples {
-            samples.drain(&self.names)?;
+            samples.drain(self.measurement.names())?;
         }
-        if self.looked.elapsed() < LOOK_EVERY {
-            return Ok(());
-        }
-        self.looked = Instant::now();
-        self.tracer.hook_was_off();
-        if self.tidied.elapsed() >= TIDY_EVERY {
-            self.tracer.tidy()?;
-            self.tidied = Instant::now();
-        }
-        Ok(())
+        Ok(self.measurement.look()?)
     }
 
     /// The end of an interval; whether anybody reads.
     fn tick(&mut self, command: &[String]) -> Result<bool> {
         self.look()?;
-        let now = self.tracer.snapshot()?.on(&self.devices);
-        self.interval(now, nanoseconds(self.begin.elapsed()), command)
+        let report = self.measurement.interval()?;
+        self.show(report, command)
     }
 
-    /// Shows what came since the last one; whether anybody reads.
-    fn interval(&mut self, now: Snapshot, elapsed: u64, command: &[String]) -> Result<bool> {
-        self.names.learn();
-        self.intervals += 1;
-        let start_ns = self.last_end_ns;
-        let mut report = self.report(&now.since(&self.last), command);
-        report.set_interval(Interval { number: self.intervals, start_ns, end_ns: elapsed });
-        report.duration_ns = elapsed - start_ns;
-        self.last = now;
-        self.last_end_ns = elapsed;
+    /// Shows a result; whether anybody reads.
+    fn show(&mut self, mut report: Report, command: &[String]) -> Result<bool> {
+        report.command = command.to_vec();
         self.log.flush();
         output::still_read(self.out.write(&report))
     }
 
-    fn report(&self, counted: &Snapshot, command: &[String]) -> Report {
-        self.report_in(self.tracer.environment(&self.names.devices), counted, command)
-    }
-
-    fn report_in(&self, environment: Environment, counted: &Snapshot, command: &[String]) -> Report {
-        let mut report = Report::new(counted, environment, &self.names);
-        report.filters.clone_from(&self.filters);
-        report.command = command.to_vec();
-        report
-    }
-
     fn finish(mut self, status: Option<ExitStatus>, command: Vec<String>) -> Result<ExitCode> {
-        let duration = nanoseconds(self.begin.elapsed());
-        let environment = self.tracer.environment(&self.names.devices);
-        let total = self.tracer.stop()?.on(&self.devices);
-        // Devices that came during the run are known now, those that went were known before.
-        self.names.learn();
+        let Measured { interval, strict, measurement, .. } = self;
+        let Finished { last, mut whole, names } = measurement.finish()?;
         self.log.flush();
         if let Some(samples) = self.samples.take() {
-            samples.finish(&self.names)?;
+            samples.finish(&names)?;
         }
-        let mut read = true;
-        if self.interval.is_some() {
-            let last = total.clone();
-            read = self.interval(last, duration, &command)?;
-        }
-        let mut report = self.report_in(environment, &total, &command);
-        report.environment.devices = self.names.devices.values().cloned().collect();
-        report.duration_ns = duration;
         let code = status.map(ending::code);
-        report.exit_status = code;
-        let lost = report.loss.total;
-        if read {
+        whole.exit_status = code;
+        let lost = whole.loss.total;
+        let mut out = self.out;
+        let mut write = |mut report: Report| {
+            report.command.clone_from(&command);
+            output::still_read(out.write(&report))
+        };
+        if interval.is_none() || write(last)? {
             // A reader that went away does not change how the command ended.
-            output::still_read(self.out.write(&report))?;
+            write(whole)?;
         }
-        Ok(exit::after(self.strict, lost, code))
+        Ok(exit::after(strict, lost, code))
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

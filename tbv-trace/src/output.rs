@@ -1,15 +1,16 @@
 //! Where results go.
 
 use std::{
-    fs::{self, File, Metadata},
     io::{self, Write},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result, bail};
-use tbv_core::Report;
+use tbv_core::{
+    Report,
+    result_file::{ResultFile, is_same_file},
+};
 
 use crate::{
     cli::{Format, ReportArgs, SchemaArgs, SchemaOf, ShowArgs},
@@ -18,7 +19,7 @@ use crate::{
 
 /// `tbv-trace report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let out = Reports::new(Box::new(io::stdout()), Box::new(Shown::new(&args.show)));
+    let out = Reports::open(None, Output::Stdout, Box::new(Shown::new(&args.show)))?;
     recorded(&args.file, out, args.intervals).map(|shown| shown.code)
 }
 
@@ -95,62 +96,11 @@ pub(crate) enum Output {
     Stdout,
 }
 
-/// A file that is to be written to. It keeps what it held until there is something new.
-struct Untouched {
-    file: File,
-    path: PathBuf,
-    /// Whether it is there only because of us, and still empty.
-    ours: bool,
-}
-
-impl Drop for Untouched {
-    /// Nothing came: there is no result to be found.
-    fn drop(&mut self) {
-        if self.ours {
-            // Someone else may have removed it.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-impl Untouched {
-    /// Before anything is traced, so that a file that cannot be written costs no run.
-    fn open(path: &Path) -> Result<Self> {
-        let (file, ours) = match File::create_new(path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // Also through a symbolic link that leads nowhere yet.
-                (File::options().write(true).create(true).truncate(false).open(path), false)
-            }
-            new => (new, true),
-        };
-        Ok(Untouched { file: file.with_context(|| cannot_write(path))?, path: path.to_owned(), ours })
-    }
-
-    /// Gives up what the file held.
-    fn begin(mut self) -> Result<File> {
-        self.ours = false;
-        // A pipe or a device has no length to set.
-        if self.file.metadata().is_ok_and(|m| m.is_file()) {
-            self.file.set_len(0).with_context(|| cannot_write(&self.path))?;
-        }
-        self.file.try_clone().with_context(|| cannot_write(&self.path))
-    }
-}
-
-/// What lines go to, once there are any.
-pub(crate) struct Target(Option<Untouched>);
-
-impl Target {
-    pub(crate) fn open(file: Option<&Path>) -> Result<Self> {
-        file.map(Untouched::open).transpose().map(Target)
-    }
-
-    pub(crate) fn begin(self) -> Result<Box<dyn Write>> {
-        Ok(match self.0 {
-            Some(file) => Box::new(file.begin()?),
-            None => Box::new(io::stdout()),
-        })
-    }
+/// The file that lines go to, or standard output.
+pub(crate) fn open(file: Option<&Path>) -> Result<Box<dyn Write>> {
+    let Some(path) = file else { return Ok(Box::new(io::stdout())) };
+    let file = ResultFile::open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Box::new(file))
 }
 
 /// Files as [`distinct`] takes them.
@@ -160,24 +110,15 @@ pub(crate) fn paths(files: &[PathBuf]) -> Vec<&Path> {
 
 /// An error if `result` is one of the other files, by whatever name.
 pub(crate) fn distinct(result: Option<&Path>, others: &[&Path]) -> Result<()> {
-    let identity =
-        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()));
     let Some(result) = result else { return Ok(()) };
-    for other in others {
-        if result == *other || identity(result).is_some_and(|of| Some(of) == identity(other)) {
-            bail!("{} is named twice: a result would be lost", other.display());
-        }
+    match others.iter().find(|other| is_same_file(result, other)) {
+        Some(other) => bail!("{} is named twice: a result would be lost", other.display()),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
 }
 
 /// One or more reports, in the form asked for.
 pub(crate) struct Reports {
-    untouched: Option<Untouched>,
     to: Box<dyn Write>,
     /// Names what is written to, in errors.
     name: String,
@@ -193,17 +134,12 @@ pub(crate) trait Form {
 impl Reports {
     /// To `file`, else to `default`.
     pub(crate) fn open(file: Option<&Path>, default: Output, form: Box<dyn Form>) -> Result<Self> {
-        let mut reports = match default {
-            Output::Stderr => Self::new(Box::new(io::stderr()), form),
-            Output::Stdout => Self::new(Box::new(io::stdout()), form),
+        let to = match default {
+            Output::Stderr if file.is_none() => Box::new(io::stderr()),
+            _ => open(file)?,
         };
-        reports.untouched = file.map(Untouched::open).transpose()?;
-        reports.name = file.map_or(reports.name, |path| path.display().to_string());
-        Ok(reports)
-    }
-
-    fn new(to: Box<dyn Write>, form: Box<dyn Form>) -> Self {
-        Reports { untouched: None, to, name: "standard output".to_owned(), form }
+        let name = file.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+        Ok(Reports { to, name, form })
     }
 
     /// Writes one, less what was not asked for.
@@ -213,9 +149,6 @@ impl Reports {
     }
 
     fn try_write(&mut self, rendered: &[u8]) -> Result<()> {
-        if let Some(untouched) = self.untouched.take() {
-            self.to = Box::new(untouched.begin()?);
-        }
         self.to.write_all(rendered)?;
         self.to.flush()?;
         Ok(())

@@ -10,8 +10,6 @@ use tbv_core::{
     report::driver_device,
 };
 
-use crate::output::Target;
-
 /// Between two looks at the ring while something comes.
 const BUSY: Duration = Duration::from_millis(1);
 /// And while nothing does.
@@ -34,8 +32,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    pub(crate) fn begin(file: Target, tracer: &mut Tracer, devices: &OnlyDevices) -> Result<Self> {
-        let mut to = csv::Writer::from_writer(file.begin()?);
+    pub(crate) fn begin(to: Box<dyn Write>, tracer: &mut Tracer, devices: &OnlyDevices) -> Result<Self> {
+        let mut to = csv::Writer::from_writer(to);
         to.write_record(HEAD)?;
         Ok(Samples {
             ring: tracer.moments()?,

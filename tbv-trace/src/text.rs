@@ -10,6 +10,8 @@ use tbv_core::{
     report::{Call, Completions},
 };
 
+pub(crate) use tbv_core::display::{duration, printable};
+
 use crate::{diff::Difference, stream_line::Line};
 
 /// What is to be known of the numbers of an interval.
@@ -417,27 +419,6 @@ fn change(a: u64, b: u64) -> String {
     if b >= a { format!("+{}", b - a) } else { format!("-{}", a - b) }
 }
 
-/// Nanoseconds with three or four significant digits and a unit.
-pub(crate) fn duration(ns: u64) -> String {
-    let value = ns as f64;
-    match ns {
-        0..=999 => format!("{ns} ns"),
-        1_000..=999_999 => format!("{:.*} µs", digits(value / 1e3), value / 1e3),
-        1_000_000..=999_999_999 => format!("{:.*} ms", digits(value / 1e6), value / 1e6),
-        _ => format!("{:.*} s", digits(value / 1e9), value / 1e9),
-    }
-}
-
-fn digits(value: f64) -> usize {
-    if value < 10.0 {
-        2
-    } else if value < 100.0 {
-        1
-    } else {
-        0
-    }
-}
-
 /// A command as a shell takes it back, if it is not too long.
 pub(crate) fn command(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| printable(&quoted(word))).collect();
@@ -462,31 +443,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Characters that make a terminal show a line in another order than it is.
-fn changes_direction(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// A name from the kernel or a command line, made harmless for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let escape = c.is_control() || changes_direction(c);
-            let plain = (!escape).then_some(c);
-            plain.into_iter().chain(escape.then(|| c.escape_default()).into_iter().flatten())
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        let shown = [0, 999, 1_000, 15_540, 123_456, 2_500_000, 75_000_000_000].map(duration);
-        assert_eq!(shown, ["0 ns", "999 ns", "1.00 µs", "15.5 µs", "123 µs", "2.50 ms", "75.0 s"]);
-    }
 
     #[test]
     fn words_can_be_given_to_a_shell() {
@@ -501,12 +460,5 @@ mod tests {
         assert_eq!(shortened("ibv_devinfo -v"), "ibv_devinfo -v");
         assert_eq!(shortened(&"µ".repeat(100)), "µ".repeat(100));
         assert_eq!(shortened(&"µ".repeat(101)), format!("{}…", "µ".repeat(100)));
-    }
-
-    #[test]
-    fn names_cannot_drive_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\n"), "a\\u{1b}[31mb\\n");
-        assert_eq!(printable("näme"), "näme");
-        assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
     }
 }

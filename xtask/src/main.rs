@@ -9,6 +9,7 @@ mod paths;
 mod process;
 mod setup;
 mod test;
+mod top;
 mod vm;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   cargo xtask demo                           see what it is for
+  cargo xtask top                            look at the live view of a workload
   cargo xtask test                           run the quick tier of all tests
   cargo xtask setup                          install what this machine lacks
   cargo xtask build                          build the workspace with its eBPF programs
@@ -40,6 +42,8 @@ enum Command {
     Vm(vm::Args),
     /// Show the main job: a real program's calls, counted in a guest
     Demo(demo::Args),
+    /// Look at tbv-top in a guest, with a workload
+    Top(top::Args),
     /// Run all checks and tests
     Test(test::Args),
     /// Measure what tracing costs, what polling costs, and throughput
@@ -62,6 +66,10 @@ fn main() -> ExitCode {
         Command::KernelDir(args) => (kernels::print_dir(&args), 1),
         Command::Test(args) => (test::run(&args), 1),
         Command::Demo(args) => match demo::run(&args) {
+            Ok(status) => return status,
+            Err(error) => (Err(error), 1),
+        },
+        Command::Top(args) => match top::run(&args) {
             Ok(status) => return status,
             Err(error) => (Err(error), 1),
         },

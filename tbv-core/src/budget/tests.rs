@@ -65,6 +65,7 @@ fn report(polls: u64, mapped: bool) -> Report {
                 cqn,
                 entries: 512,
                 mapped,
+                destroyed: None,
                 produced: N,
                 consumed: N,
                 consumed_by_ioctl: if mapped { 0 } else { N },

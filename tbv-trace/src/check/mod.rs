@@ -21,8 +21,7 @@ use tbv_core::{
 pub(crate) use self::{github::annotations, junit::junit, markdown::markdown, text::render};
 use crate::{
     cli::{CheckArgs, PlainFormat},
-    exit,
-    output::{self, Target},
+    exit, output,
 };
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
@@ -58,7 +57,7 @@ fn distinct(args: &CheckArgs) -> Result<()> {
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {
-    let written = Target::open(Some(file)).and_then(Target::begin).and_then(|mut out| {
+    let written = output::open(Some(file)).and_then(|mut out| {
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
     });

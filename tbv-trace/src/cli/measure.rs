@@ -170,17 +170,7 @@ impl WhoArgs {
 
     /// As it was said.
     pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        if !self.pid.is_empty() {
-            let pids: Vec<String> = self.pid.iter().map(u32::to_string).collect();
-            words.push(format!("--pid {}", pids.join(",")));
-        }
-        words.extend(self.comm.iter().map(|comm| format!("--comm {comm}")));
-        words.extend(self.cgroup.iter().map(|path| format!("--cgroup {}", path.display())));
-        if !self.dev.is_empty() {
-            words.push(format!("--dev {}", self.dev.join(",")));
-        }
-        words
+        self.filter().words()
     }
 }
 

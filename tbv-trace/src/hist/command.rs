@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use tbv_core::{Report, Spans};
+use tbv_core::{Report, Spans, display::is_utf8};
 
 use super::{By, csv, hdr, heatmap::Heatmap, openmetrics, text};
 use crate::{
@@ -55,14 +55,6 @@ struct Histograms {
     /// Whether bars may be of characters beyond ASCII.
     unicode: bool,
     first: bool,
-}
-
-/// Whether the locale says so, in the order in which its variables count.
-fn is_utf8() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
-    let charset = locale.to_ascii_lowercase().replace('-', "");
-    charset.ends_with("utf8")
 }
 
 impl Histograms {

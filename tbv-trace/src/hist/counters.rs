@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tbv_core::Report;
+use tbv_core::{
+    Report,
+    fields::{self, Field, QueueRow, Value},
+    report::Completions,
+};
 
 /// Name and value of a label.
 pub(super) type Label = (&'static str, String);
@@ -10,7 +14,7 @@ pub(super) type Label = (&'static str, String);
 /// One family; a name without `_total`, which is added when it is written.
 #[derive(Debug)]
 pub(super) struct Counters {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) help: &'static str,
     /// Added up where labels are equal, as those of devices that could not be told are.
     pub(super) values: BTreeMap<Vec<Label>, u64>,
@@ -18,11 +22,11 @@ pub(super) struct Counters {
 
 impl Counters {
     fn new(
-        name: &'static str,
+        name: impl Into<String>,
         help: &'static str,
         samples: impl IntoIterator<Item = (Vec<Label>, u64)>,
     ) -> Self {
-        Counters { name, help, values: added(samples) }
+        Counters { name: name.into(), help, values: added(samples) }
     }
 }
 
@@ -48,7 +52,31 @@ pub(super) fn of(report: &Report) -> Vec<Counters> {
 
 /// Capacity of completion queues.
 pub(super) fn entries(report: &Report) -> BTreeMap<Vec<Label>, u64> {
-    added(of_queues(report, |cq| Some(u64::from(cq.entries))))
+    added(of_queues(report, |cq| Some(cq.entries.into())))
+}
+
+/// Fields of queue pairs that only grow.
+const OF_QUEUE_PAIRS: [&str; 9] = [
+    "posted",
+    "completed",
+    "unsignalled",
+    "unknown",
+    "unsignalled_failed",
+    "overflowed",
+    "forgotten",
+    "rnr",
+    "credit_stalls",
+];
+/// Those of completion queues.
+const OF_QUEUES: [&str; 7] =
+    ["produced", "consumed", "consumed_by_ioctl", "consumed_in_user_space", "purged", "failed", "overflows"];
+
+/// A number of the field model; nothing if it is not known.
+fn count(value: &Value<'_>) -> Option<u64> {
+    match value {
+        Value::Number(n) => Some(*n),
+        _ => None,
+    }
 }
 
 fn queue_pairs(report: &Report) -> Vec<Counters> {
@@ -61,23 +89,12 @@ fn queue_pairs(report: &Report) -> Vec<Counters> {
             ("qpn", qp.qpn.to_string()),
         ]
     };
-    let families: [(&str, &str, Read); 9] = [
-        ("tbv_posted", "Requests posted whose success makes a completion.", |qp| qp.posted),
-        ("tbv_completed", "Completions of requests whose posting was seen.", |qp| qp.completed),
-        ("tbv_unsignalled", "Requests posted whose success makes no completion.", |qp| qp.unsignalled),
-        ("tbv_unknown", "Completions of requests whose posting was not seen.", |qp| qp.unknown),
-        ("tbv_unsignalled_failed", "Failed requests whose success would have made no completion.", |qp| {
-            qp.unsignalled_failed
-        }),
-        ("tbv_overflowed", "Requests whose completion found its queue full.", |qp| qp.overflowed),
-        ("tbv_forgotten", "Requests whose queue pair went before their completion came.", |qp| qp.forgotten),
-        ("tbv_rnr", "How often the peer had no receive posted.", |qp| qp.rnr),
-        ("tbv_credit_stalls", "How often there was something to send and no room.", |qp| qp.credit_stalls),
-    ];
-    let mut all: Vec<Counters> = families
-        .into_iter()
-        .map(|(name, help, read)| {
-            Counters::new(name, help, report.queue_pairs.iter().map(|qp| (labels(qp), read(qp))))
+    let fields = OF_QUEUE_PAIRS.iter().filter_map(|name| fields::named(fields::queue_pair::FIELDS, name));
+    let mut all: Vec<Counters> = fields
+        .map(|field| {
+            let samples = report.queue_pairs.iter();
+            let samples = samples.filter_map(|qp| Some((labels(qp), count(&(field.read)(qp, 0.0))?)));
+            Counters::new(format!("tbv_{}", field.column.name), field.column.description, samples)
         })
         .collect();
     let reasons: [(&str, Read); 3] = [
@@ -96,29 +113,20 @@ fn queue_pairs(report: &Report) -> Vec<Counters> {
     all
 }
 
-fn completion_queues(report: &Report) -> [Counters; 7] {
-    type Read = fn(&tbv_core::report::Completions) -> Option<u64>;
-    let families: [(&str, &str, Read); 7] = [
-        ("tbv_cq_produced", "Completions put in over the queue's life.", |cq| Some(cq.produced)),
-        ("tbv_cq_consumed", "Completions taken out over the queue's life.", |cq| Some(cq.consumed)),
-        ("tbv_cq_consumed_by_ioctl", "Completions taken out by a system call while traced.", |cq| {
-            Some(cq.consumed_by_ioctl)
-        }),
-        ("tbv_cq_consumed_in_user_space", "Completions taken out without a system call.", |cq| {
-            cq.consumed_in_user_space
-        }),
-        ("tbv_cq_purged", "Completions of queue pairs that went before these were taken out.", |cq| {
-            Some(cq.purged)
-        }),
-        ("tbv_cq_failed", "Completions that report an error.", |cq| Some(cq.failed)),
-        ("tbv_cq_overflows", "Completions that found the queue full.", |cq| Some(cq.overflows)),
-    ];
-    families.map(|(name, help, read)| Counters::new(name, help, of_queues(report, read)))
+fn completion_queues(report: &Report) -> Vec<Counters> {
+    let rows: Vec<QueueRow> = report.completions.iter().map(|cq| QueueRow::new(cq, None)).collect();
+    let fields = OF_QUEUES.iter().filter_map(|name| fields::named(fields::completion_queue::FIELDS, name));
+    let family = |field: &'static Field<QueueRow>| {
+        let samples =
+            rows.iter().filter_map(|row| Some((queue_labels(&row.queue), count(&(field.read)(row, 0.0))?)));
+        Counters::new(format!("tbv_cq_{}", field.column.name), field.column.description, samples)
+    };
+    fields.map(family).collect()
 }
 
 /// What the provider's probes tell.
 fn probes(report: &Report) -> [Counters; 3] {
-    type Read = fn(&tbv_core::report::Completions) -> Option<u64>;
+    type Read = fn(&Completions) -> Option<u64>;
     let kinds: [(&str, Read); 3] =
         [("hit", |cq| cq.polls_hit), ("empty", |cq| cq.polls_empty), ("overflow", |cq| cq.polls_overflow)];
     let polls = kinds.into_iter().flat_map(|(kind, read)| {
@@ -144,17 +152,18 @@ fn probes(report: &Report) -> [Counters; 3] {
 /// A number of every completion queue that has it.
 fn of_queues(
     report: &Report,
-    read: impl Fn(&tbv_core::report::Completions) -> Option<u64>,
+    read: impl Fn(&Completions) -> Option<u64>,
 ) -> impl Iterator<Item = (Vec<Label>, u64)> {
-    report.completions.iter().filter_map(move |cq| {
-        let labels = vec![
-            ("pid", cq.pid.to_string()),
-            ("device", cq.device.clone()),
-            ("cqn", cq.cqn.to_string()),
-            ("mapped", cq.mapped.to_string()),
-        ];
-        Some((labels, read(cq)?))
-    })
+    report.completions.iter().filter_map(move |cq| Some((queue_labels(cq), read(cq)?)))
+}
+
+fn queue_labels(cq: &Completions) -> Vec<Label> {
+    vec![
+        ("pid", cq.pid.to_string()),
+        ("device", cq.device.clone()),
+        ("cqn", cq.cqn.to_string()),
+        ("mapped", cq.mapped.to_string()),
+    ]
 }
 
 fn added(samples: impl IntoIterator<Item = (Vec<Label>, u64)>) -> BTreeMap<Vec<Label>, u64> {

@@ -96,6 +96,7 @@ fn completions(process: usize, mapped: bool) -> Completions {
         cqn: 30 + process as u32,
         entries: 256,
         mapped,
+        destroyed: None,
         produced: 1_503,
         consumed: 1_500,
         consumed_by_ioctl: if mapped { 0 } else { 1_500 },

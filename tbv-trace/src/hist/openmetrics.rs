@@ -9,11 +9,15 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::{Registry, Unit},
 };
-use tbv_core::{Report, environment::Environment, latency::Distribution};
+use tbv_core::{
+    Report,
+    environment::Environment,
+    latency::{Distribution, octave},
+};
 
 use super::{
     counters::{self, Counters, Label},
-    rows::{By, CALL, Row, Rows, octave},
+    rows::{By, CALL, Row, Rows},
 };
 
 /// Bounds of the buckets, powers of two in nanoseconds: 256 ns to 137 s, the same ones in every file. A bound counts as

@@ -2,12 +2,13 @@
 
 use tbv_core::{
     Report,
-    latency::{Distribution, RELATIVE_ERROR},
+    display::{bar, bound},
+    latency::{Distribution, RELATIVE_ERROR, octaves},
 };
 
 use super::{
     queues,
-    rows::{By, CALL, Row, Rows, octaves},
+    rows::{By, CALL, Row, Rows},
 };
 use crate::text::{duration, header, losses, of_interval, printable};
 
@@ -76,34 +77,10 @@ fn bars(octaves: &[(u64, u64, u64)], unicode: bool) -> String {
     let wide = named.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let digits = most.to_string().len();
     let rows = named.iter().zip(octaves).map(|(name, (_, _, n))| {
-        let bar = bar(*n, most, unicode);
+        let bar = bar(*n, most, WIDTH, unicode);
         format!("{name:<wide$}  {bar:<width$}  {n:>digits$}\n", width = WIDTH as usize)
     });
     rows.collect()
-}
-
-fn bar(n: u64, most: u64, unicode: bool) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let steps = if unicode { 8 } else { 1 };
-    let scaled = u128::from(n) * u128::from(WIDTH * steps);
-    let length = scaled.div_ceil(u128::from(most.max(1))) as u64;
-    if unicode {
-        let rest = EIGHTHS.get((length % steps) as usize).copied().unwrap_or_default();
-        "█".repeat((length / steps) as usize) + rest
-    } else {
-        "#".repeat(length as usize)
-    }
-}
-
-/// A power of two of nanoseconds, as exactly as three decimals allow: it is no round number of another unit.
-fn bound(ns: u64) -> String {
-    let (value, unit) = match ns {
-        0..=999 => return format!("{ns} ns"),
-        1_000..=999_999 => (ns as f64 / 1e3, "µs"),
-        1_000_000..=999_999_999 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    format!("{value:.3} {unit}")
 }
 
 fn figures(times: &Distribution) -> String {
@@ -120,23 +97,4 @@ fn figures(times: &Distribution) -> String {
         share(0.999),
         time(known.then_some(times.max))
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bars_are_scaled_to_the_largest_and_show_whatever_is_there() {
-        assert_eq!([0, 1, 50, 100].map(|n| bar(n, 100, false).len()), [0, 1, 20, 40]);
-        assert_eq!(bar(0, 0, false), "");
-        assert_eq!(bar(u64::MAX, u64::MAX, false).len(), 40);
-        assert_eq!([0, 1, 4, 320].map(|n| bar(n, 320, true).chars().count()), [0, 1, 1, 40]);
-        assert_eq!(bar(12, 320, true), "█▌");
-    }
-
-    #[test]
-    fn bounds_are_told_as_they_are() {
-        assert_eq!([0, 512, 1 << 14, 1 << 20].map(bound), ["0 ns", "512 ns", "16.384 µs", "1.049 ms"]);
-    }
 }

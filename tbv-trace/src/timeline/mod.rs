@@ -26,8 +26,7 @@ use tbv_core::{Names, Options, Spans, StreamOptions, Tracer, loss::Losses};
 use crate::{
     cli::TimelineArgs,
     ending::{self, Ending},
-    exit,
-    output::{self, Target},
+    exit, output,
     source::Source,
     timeline::{packet::Trace, rings::Rings},
     verbose::Log,
@@ -50,7 +49,7 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
     let what = Source::try_from(&args.source)?;
     ending::block_on(async {
         let signals = what.signals()?;
-        let to = Target::open(Some(&args.output))?;
+        let mut to = output::open(Some(&args.output))?;
         let filter = what.filter();
         let names = Names::now();
         let devices = names.only(&filter.devices);
@@ -73,9 +72,8 @@ pub(crate) fn timeline(args: &TimelineArgs, log: &Log) -> Result<ExitCode> {
             Err(code) => return Ok(code),
         };
         // A file that cannot be made empty is as bad as one that gets full: a command runs to its end.
-        let to = to.begin().map(BufWriter::new);
-        let (to, failed) = to.map_or_else(|error| (None, Some(error)), |to| (Some(to), None));
-        Run { args, what, rings, to, failed, log }.until(ending).await
+        let failed = to.write_all(b"").err().map(Into::into);
+        Run { args, what, rings, to: BufWriter::new(to), failed, log }.until(ending).await
     })
 }
 
@@ -84,8 +82,8 @@ struct Run<'a> {
     args: &'a TimelineArgs,
     what: Source<'a>,
     rings: Rings,
-    /// Where to, as long as that works.
-    to: Option<BufWriter<Box<dyn Write>>>,
+    to: BufWriter<Box<dyn Write>>,
+    /// Why nothing more is written.
     failed: Option<anyhow::Error>,
     log: &'a Log,
 }
@@ -125,8 +123,8 @@ impl Run<'_> {
         let losses = self.rings.stop()?;
         self.write();
         self.log.flush();
-        if let (Some(to), None) = (&mut self.to, &self.failed) {
-            self.failed = to.flush().err().map(Into::into);
+        if self.failed.is_none() {
+            self.failed = self.to.flush().err().map(Into::into);
         }
         self.finish(&losses, ended.flatten())
     }
@@ -139,8 +137,8 @@ impl Run<'_> {
     /// Writes what came.
     fn write(&mut self) {
         let trace = Trace { packet: self.rings.timeline.take() };
-        if let (Some(to), None) = (&mut self.to, &self.failed) {
-            self.failed = to.write_all(&trace.encode_to_vec()).err().map(Into::into);
+        if self.failed.is_none() {
+            self.failed = self.to.write_all(&trace.encode_to_vec()).err().map(Into::into);
         }
     }
 

@@ -19,14 +19,15 @@ use crate::{paths, process, setup};
   poll     what a poll of a published completion queue costs next to a system call, natively; seconds
   sweep    throughput of ib_send_bw in a guest, completions polled by ioctl and from memory; about ten minutes
   hist     what latency histograms cost a message of ib_send_lat and ib_send_bw in a guest; about five minutes
+  top      how long tbv-top takes for a picture of 500 processes and 2,000 completion queues, natively; seconds
 
 Examples:
   cargo xtask bench
   cargo xtask bench --only tracing --rounds 3
-  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep,hist}.md"
+  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep,hist,top}.md"
 )]
 pub(crate) struct Args {
-    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep, 5 for hist]
+    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep, 5 for hist, 200 for top]
     #[arg(long)]
     rounds: Option<u32>,
     /// Only this part
@@ -43,10 +44,11 @@ enum Part {
     Poll,
     Sweep,
     Hist,
+    Top,
 }
 
 impl Part {
-    const ALL: [Part; 4] = [Part::Tracing, Part::Poll, Part::Sweep, Part::Hist];
+    const ALL: [Part; 5] = [Part::Tracing, Part::Poll, Part::Sweep, Part::Hist, Part::Top];
 
     fn name(self) -> &'static str {
         match self {
@@ -54,6 +56,7 @@ impl Part {
             Part::Poll => "poll",
             Part::Sweep => "sweep",
             Part::Hist => "hist",
+            Part::Top => "top",
         }
     }
 
@@ -63,6 +66,7 @@ impl Part {
             Part::Poll => "What a poll of a published completion queue costs",
             Part::Sweep => "Throughput, completions polled by ioctl and from memory",
             Part::Hist => "What latency histograms cost a message",
+            Part::Top => "How long tbv-top takes for a picture",
         }
     }
 
@@ -74,7 +78,7 @@ impl Part {
                  and each\ncall needs three look-ups in hash maps (thread twice, row once). The hooks on ib_uverbs itself \
                  are given the file.\n"
             }
-            Part::Poll => "",
+            Part::Poll | Part::Top => "",
             Part::Sweep => "\nA difference inside the spread is none.\n",
             Part::Hist => {
                 "\nThe arms: nothing is traced; the driver's tracepoints are on, into tracefs, without a program; \
@@ -90,6 +94,7 @@ impl Part {
             Part::Poll => 25,
             Part::Sweep => 3,
             Part::Hist => 5,
+            Part::Top => 200,
         })
     }
 }
@@ -103,6 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let table = match part {
             Part::Tracing => natively(&["--rounds", &rounds.to_string()])?,
             Part::Poll => natively(&["poll", "--rounds", &rounds.to_string()])?,
+            Part::Top => natively(&["top", "--rounds", &rounds.to_string()])?,
             Part::Sweep => sweep::run(rounds)?,
             Part::Hist => hist::run(rounds)?,
         };

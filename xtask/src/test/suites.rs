@@ -119,6 +119,7 @@ pub(super) const VM: &[Suite] = &[
     driver("perftest_usb4", "perftest and pingpong over the virtual cable"),
     driver("cq_published", "completion queues in user space: every completion once, whatever happens"),
     driver("probes", "every byte and every error of our driver and provider"),
+    driver("top", "the live view: the numbers of tbv-trace, and whatever ends or goes is told"),
     driver("driver_lifecycle", "load, unload, killed clients: nothing left behind"),
     vm("missing_parts", "no BTF, tracefs, kprobes or function tracer: exact by another hook, or said"),
     Suite {

@@ -1,0 +1,278 @@
+//! Reports of times that follow each other, added up.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    latency::Distribution,
+    loss::Losses,
+    messages::{QueuePair, SpanRow},
+    report::{Call, Completions, Report, Totals, WorkRequests},
+};
+
+impl Report {
+    /// Adds what came in the time after this one. Sums and histograms are exact; smallest and largest of a time are as
+    /// exact as those of its parts. A queue's totals of its life are the later ones.
+    pub fn merge(&mut self, later: &Report) {
+        let (count, errors) = self.totals();
+        let (more, more_errors) = later.totals();
+        self.totals =
+            Some(Totals { count: count.saturating_add(more), errors: errors.saturating_add(more_errors) });
+        self.duration_ns = self.duration_ns.saturating_add(later.duration_ns);
+        if let (Some(mine), Some(theirs)) = (&mut self.interval, later.interval) {
+            (mine.number, mine.end_ns) = (theirs.number, theirs.end_ns);
+        }
+        merge_by(&mut self.calls, &later.calls, call_key, merge_call);
+        merge_by(&mut self.completions, &later.completions, queue_key, merge_queue);
+        merge_by(&mut self.work_requests, &later.work_requests, work_key, |mine, theirs| {
+            mine.posted = mine.posted.saturating_add(theirs.posted);
+            mine.signalled = mine.signalled.saturating_add(theirs.signalled);
+        });
+        merge_by(&mut self.spans, &later.spans, span_key, merge_span);
+        merge_by(
+            &mut self.queue_pairs,
+            &later.queue_pairs,
+            |qp| (qp.pid, qp.device.clone(), qp.qpn),
+            merge_queue_pair,
+        );
+        merge_by(
+            &mut self.fall_backs,
+            &later.fall_backs,
+            |fell| (fell.pid, fell.reason.clone()),
+            |mine, theirs| mine.queues = mine.queues.saturating_add(theirs.queues),
+        );
+        self.loss = merge_losses(&self.loss, &later.loss);
+        self.ran_at_begin = self.ran_at_begin.saturating_add(later.ran_at_begin);
+        self.environment = later.environment.clone();
+        self.system.clone_from(&later.system);
+        self.exit_status = later.exit_status;
+    }
+}
+
+fn call_key(call: &Call) -> (u32, String, String, String, String) {
+    (call.pid, call.comm.clone(), call.device.clone(), call.entry.clone(), call.op.clone())
+}
+
+fn queue_key(cq: &Completions) -> (u32, String, u32) {
+    (cq.pid, cq.device.clone(), cq.cqn)
+}
+
+fn work_key(work: &WorkRequests) -> (u32, String, String, String) {
+    (work.pid, work.device.clone(), work.queue.clone(), work.opcode.clone())
+}
+
+fn span_key(span: &SpanRow) -> (u32, String, u32, String, String, Option<String>) {
+    let queue = span.queue.clone();
+    (span.pid, span.device.clone(), span.qpn, span.span.clone(), queue, span.opcode.clone())
+}
+
+/// Adds every row to the one of the same key, or behind all.
+fn merge_by<R: Clone, K: Ord>(
+    mine: &mut Vec<R>,
+    theirs: &[R],
+    key: impl Fn(&R) -> K,
+    merge: impl Fn(&mut R, &R),
+) {
+    let mut places: BTreeMap<K, usize> = mine.iter().enumerate().map(|(at, row)| (key(row), at)).collect();
+    for row in theirs {
+        let at = *places.entry(key(row)).or_insert(mine.len());
+        match mine.get_mut(at) {
+            Some(old) => merge(old, row),
+            None => mine.push(row.clone()),
+        }
+    }
+}
+
+/// A row's latencies, as far as they can be added.
+fn times(
+    count: u64,
+    sum: u64,
+    summary: Option<&crate::latency::Latency>,
+    buckets: Option<&[(u64, u64, u64)]>,
+) -> Distribution {
+    let none = Distribution { buckets: None, count, sum, ..Distribution::default() };
+    Distribution::from_row(count, sum, summary, buckets).unwrap_or(none)
+}
+
+fn added(mut mine: Distribution, theirs: &Distribution) -> Distribution {
+    // Of a file, they may be anything.
+    let fits = mine.count.checked_add(theirs.count).is_some() && mine.sum.checked_add(theirs.sum).is_some();
+    let buckets_fit = match (&mine.buckets, &theirs.buckets) {
+        (Some(a), Some(b)) => a.iter().chain(b).try_fold(0_u64, |sum, n| sum.checked_add(*n)).is_some(),
+        _ => true,
+    };
+    if fits && buckets_fit {
+        mine.merge(theirs);
+    } else {
+        mine.buckets = None;
+    }
+    mine
+}
+
+fn merge_call(mine: &mut Call, theirs: &Call) {
+    let of = |call: &Call| {
+        // Without a summary none was timed.
+        let count = call.latency_ns.as_ref().map_or(0, |_| call.count);
+        let mean = call.latency_ns.as_ref().map_or(0, |latency| latency.mean);
+        let sum = call.latency_sum_ns.unwrap_or_else(|| mean.saturating_mul(count));
+        // One that was not timed takes no histogram away.
+        let empty = (count == 0).then(Vec::new);
+        let buckets = call.latency_buckets.as_deref().or(empty.as_deref());
+        times(count, sum, call.latency_ns.as_ref(), buckets)
+    };
+    let both = added(of(mine), &of(theirs));
+    mine.count = mine.count.saturating_add(theirs.count);
+    mine.errors = mine.errors.saturating_add(theirs.errors);
+    for (name, n) in &theirs.errnos {
+        let sum = mine.errnos.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*n);
+    }
+    mine.ns_pid = mine.ns_pid.or(theirs.ns_pid);
+    if mine.cgroup.is_none() {
+        mine.cgroup.clone_from(&theirs.cgroup);
+    }
+    mine.latency_ns = both.summary();
+    mine.latency_sum_ns = Some(both.sum);
+    mine.latency_buckets = both.filled();
+}
+
+fn merge_queue(mine: &mut Completions, theirs: &Completions) {
+    // A number that is used again belongs to another queue: what that one tells is what there is.
+    if theirs.produced < mine.produced {
+        *mine = theirs.clone();
+        return;
+    }
+    let sum = |a: u64, b: u64| a.saturating_add(b);
+    // Told by a probe in one of the times, or in both.
+    let told = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| sum(a, b)).or(a).or(b);
+    *mine = Completions {
+        consumed_by_ioctl: sum(mine.consumed_by_ioctl, theirs.consumed_by_ioctl),
+        purged: sum(mine.purged, theirs.purged),
+        untimed: mine.untimed.zip(theirs.untimed).map(|(a, b)| sum(a, b)),
+        failed: sum(mine.failed, theirs.failed),
+        overflows: sum(mine.overflows, theirs.overflows),
+        polls_hit: told(mine.polls_hit, theirs.polls_hit),
+        polls_empty: told(mine.polls_empty, theirs.polls_empty),
+        polls_overflow: told(mine.polls_overflow, theirs.polls_overflow),
+        polled: told(mine.polled, theirs.polled),
+        occupancy_max: mine.occupancy_max.max(theirs.occupancy_max),
+        // How many were put in between is not told exactly enough to weigh them.
+        occupancy_mean: match (mine.occupancy_mean, theirs.occupancy_mean) {
+            (Some(_), Some(_)) => None,
+            (a, b) => a.or(b),
+        },
+        before: mine.before,
+        ..theirs.clone()
+    };
+}
+
+fn merge_span(mine: &mut SpanRow, theirs: &SpanRow) {
+    let of = |span: &SpanRow| {
+        times(span.count, span.sum_ns, span.latency_ns.as_ref(), span.latency_buckets.as_deref())
+    };
+    let both = added(of(mine), &of(theirs));
+    mine.count = mine.count.saturating_add(theirs.count);
+    mine.sum_ns = mine.sum_ns.saturating_add(theirs.sum_ns);
+    mine.latency_ns = both.summary();
+    mine.latency_buckets = both.filled();
+}
+
+fn merge_queue_pair(mine: &mut QueuePair, theirs: &QueuePair) {
+    let sum = |a: u64, b: u64| a.saturating_add(b);
+    *mine = QueuePair {
+        posted: sum(mine.posted, theirs.posted),
+        unsignalled: sum(mine.unsignalled, theirs.unsignalled),
+        completed: sum(mine.completed, theirs.completed),
+        unknown: sum(mine.unknown, theirs.unknown),
+        unsignalled_failed: sum(mine.unsignalled_failed, theirs.unsignalled_failed),
+        overflowed: sum(mine.overflowed, theirs.overflowed),
+        forgotten: sum(mine.forgotten, theirs.forgotten),
+        retransmits_timeout: sum(mine.retransmits_timeout, theirs.retransmits_timeout),
+        retransmits_sequence_error: sum(mine.retransmits_sequence_error, theirs.retransmits_sequence_error),
+        retransmits_rnr: sum(mine.retransmits_rnr, theirs.retransmits_rnr),
+        rnr: sum(mine.rnr, theirs.rnr),
+        credit_stalls: sum(mine.credit_stalls, theirs.credit_stalls),
+        // What is open is so now.
+        ..theirs.clone()
+    };
+}
+
+fn merge_losses(mine: &Losses, theirs: &Losses) -> Losses {
+    let sum = mine.plus(theirs);
+    // What runs or is off is so at the end.
+    Losses { in_flight: theirs.in_flight, left_running: theirs.left_running, ..sum }.summed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report of an interval in which `POLL_CQ` was called with these latencies.
+    fn report(number: u64, latencies: &[u64], produced: u64) -> Report {
+        let mut times = Distribution::default();
+        latencies.iter().for_each(|ns| times.record(*ns));
+        serde_json::from_value(serde_json::json!({
+            "schema_version": 1,
+            "environment": {
+                "tool_version": "", "kernel": "", "machine": "", "cpu": "", "cpus": 1, "hook": "fentry",
+                "hook_limits": null, "hooks_passed_over": [], "devices_known": true, "driver_trace_abi": 1,
+                "modules": [], "devices": [], "mode": "ioctl"
+            },
+            "command": [], "duration_ns": 10,
+            "interval": {"number": number, "start_ns": 10 * (number - 1), "end_ns": 10 * number},
+            "calls": [{
+                "pid": 1, "comm": "c", "device": "d", "entry": "ioctl", "op": "POLL_CQ", "count": latencies.len(),
+                "errors": 1, "errnos": {"EINVAL": 1}, "latency_ns": times.summary(), "latency_sum_ns": times.sum,
+                "latency_buckets": times.filled()
+            }],
+            "completions": [{
+                "pid": 1, "device": "d", "cqn": 3, "entries": 4, "mapped": true, "produced": produced,
+                "consumed": produced, "consumed_by_ioctl": 1, "failed": 0, "overflows": 2, "occupancy_max": number
+            }],
+            "loss": serde_json::to_value(Losses { ring_full: 2, in_flight: 1, ..Losses::default() }.summed()).unwrap(),
+            "exit_status": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn two_intervals_are_one_of_both() {
+        let (a, b) = (report(1, &[10, 20], 5), report(2, &[30, 5_000], 9));
+        let mut sum = a.clone();
+        sum.merge(&b);
+        let whole = report(2, &[10, 20, 30, 5_000], 9);
+        let (call, other) = (&sum.calls[0], &whole.calls[0]);
+        assert_eq!((call.count, call.errors, call.errnos["EINVAL"]), (4, 2, 2));
+        assert_eq!((&call.latency_ns, &call.latency_buckets), (&other.latency_ns, &other.latency_buckets));
+        assert_eq!(call.latency_sum_ns, Some(5_060));
+        let queue = &sum.completions[0];
+        assert_eq!(
+            (queue.produced, queue.consumed_by_ioctl, queue.overflows, queue.occupancy_max),
+            (9, 2, 4, 2)
+        );
+        let interval = sum.interval.unwrap();
+        assert_eq!((interval.number, interval.start_ns, interval.end_ns, sum.duration_ns), (2, 0, 20, 20));
+        assert_eq!((sum.loss.ring_full, sum.loss.in_flight, sum.loss.total), (4, 1, 5));
+        assert_eq!(sum.totals(), (4, 2));
+        assert!(sum.contradiction().is_none());
+    }
+
+    #[test]
+    fn rows_of_one_side_only_are_kept() {
+        let (mut a, b) = (report(1, &[10], 5), report(2, &[20], 9));
+        a.calls[0].op = "OTHER".to_owned();
+        a.completions[0].cqn = 4;
+        a.merge(&b);
+        assert_eq!((a.calls.len(), a.completions.len()), (2, 2));
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_do_not_break_it() {
+        let (mut a, mut b) = (report(1, &[10], 5), report(2, &[10], 9));
+        for report in [&mut a, &mut b] {
+            report.calls[0].latency_sum_ns = Some(u64::MAX);
+            report.calls[0].latency_buckets = Some(vec![(10, 11, u64::MAX)]);
+        }
+        a.merge(&b);
+        assert_eq!((a.calls[0].count, &a.calls[0].latency_buckets), (2, &None));
+    }
+}

@@ -1,0 +1,103 @@
+//! The terminal: taken, and given back whatever happens.
+
+use std::{
+    io::{self, Stdout, stdout},
+    panic,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use crossterm::{
+    cursor::{Hide, Show},
+    execute,
+    terminal::{
+        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    },
+};
+use ratatui::{Terminal, backend::CrosstermBackend};
+
+use crate::{
+    app::App,
+    draw::{draw, look::Look},
+};
+
+/// Whether the terminal is ours.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while it is ours. Dropping it gives it back, and so does a panic, in whatever thread.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    look: Look,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(crate) fn take(look: Look) -> io::Result<Self> {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |what| {
+            // First, so that the message is seen.
+            give_back();
+            before(what);
+        }));
+        // Whatever fails from here on, it is given back.
+        let screen = Screen { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, look };
+        enter()?;
+        Ok(screen)
+    }
+
+    /// Draws the state.
+    pub(crate) fn draw(&mut self, app: &App) -> io::Result<()> {
+        if !TAKEN.load(Ordering::SeqCst) {
+            return Err(io::Error::other("a part of tbv-top has failed"));
+        }
+        self.terminal.draw(|frame| draw(app, self.look, frame.area(), frame.buffer_mut()))?;
+        Ok(())
+    }
+
+    /// Columns and rows.
+    pub(crate) fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.terminal.size()?;
+        Ok((size.width, size.height))
+    }
+
+    /// Forgets what was drawn: all is drawn anew.
+    pub(crate) fn forget(&mut self) -> io::Result<()> {
+        execute!(stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        Ok(())
+    }
+
+    /// Takes the terminal anew: someone else has had it.
+    pub(crate) fn retake(&mut self) -> io::Result<()> {
+        give_back();
+        enter()?;
+        self.forget()
+    }
+
+    /// Gives the terminal back and stops this process, until someone lets it go on.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        // SAFETY: sends a signal to ourselves; nothing of ours runs until SIGCONT comes.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        self.retake()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    TAKEN.store(true, Ordering::SeqCst);
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, Hide, Clear(ClearType::All))
+}
+
+/// As it was before; nobody is left who could be told of an error.
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
