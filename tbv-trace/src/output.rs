@@ -28,7 +28,7 @@ pub(crate) struct Recorded {
     pub(crate) code: ExitCode,
     /// Whether intervals were among it.
     pub(crate) intervals: bool,
-    /// What the last report lost.
+    /// What the whole of it lost.
     pub(crate) lost: u64,
 }
 
@@ -36,9 +36,10 @@ pub(crate) struct Recorded {
 /// that can be used up to some place, what comes before that.
 pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result<Recorded> {
     let mut shown = Recorded { code: ExitCode::SUCCESS, intervals: false, lost: 0 };
-    let mut last: Option<Report> = None;
+    // The result of the whole time, or what the intervals so far add up to.
+    let mut whole: Option<Report> = None;
     for report in tbv_core::recording::read(file)? {
-        let report = match (report, &last) {
+        let report = match (report, &whole) {
             (Ok(report), _) => report,
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(_)) => {
@@ -47,7 +48,7 @@ pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result
                 break;
             }
         };
-        if last.as_ref().is_some_and(|last| last.interval.is_none()) {
+        if whole.as_ref().is_some_and(|whole| whole.interval.is_none()) {
             say!(
                 "{}: after a result of the whole time comes another report; only the first result is shown",
                 file.display()
@@ -56,22 +57,21 @@ pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result
             break;
         }
         shown.intervals |= report.interval.is_some();
-        shown.lost = report.loss.total;
         if intervals && report.interval.is_some() && !still_read(out.write(&report))? {
             return Ok(shown);
         }
-        last = Some(report);
-    }
-    let Some(report) = last else { return Ok(shown) };
-    if report.interval.is_none() {
-        still_read(out.write(&report))?;
-    } else {
-        say!("{} has no result of the whole time: its writer was killed, or still writes", file.display());
-        if !intervals {
-            say!("this is its last interval");
-            still_read(out.write(&report))?;
+        match &mut whole {
+            Some(sum) if report.interval.is_some() => sum.merge(&report),
+            _ => whole = Some(report),
         }
     }
+    let Some(mut whole) = whole else { return Ok(shown) };
+    if whole.interval.take().is_some() {
+        say!("{} has no result of the whole time: its writer was killed, or still writes", file.display());
+        say!("its intervals are added up");
+    }
+    shown.lost = whole.loss.total;
+    still_read(out.write(&whole))?;
     Ok(shown)
 }
 

@@ -66,6 +66,38 @@ fn of_two_results_in_a_file_the_second_is_not_taken_for_the_first() {
 }
 
 #[test]
+fn intervals_without_a_result_of_the_whole_time_are_added_up() {
+    let mut report: serde_json::Value = serde_json::from_str(&fs::read_to_string(GOLDEN).unwrap()).unwrap();
+    let (calls, lost) =
+        (report["totals"]["count"].as_u64().unwrap(), report["loss"]["total"].as_u64().unwrap());
+    assert!(calls > 0 && lost > 0);
+    let mut text = String::new();
+    for number in [1, 2] {
+        report["interval"] = serde_json::json!({"number": number, "start_ns": number - 1, "end_ns": number});
+        if number == 2 {
+            // What is lost in one interval only is lost of the whole.
+            for loss in report["loss"].as_object_mut().unwrap().values_mut() {
+                *loss = 0.into();
+            }
+        }
+        text += &format!("{report}\n");
+    }
+    let file = temporary("cut");
+    fs::write(&file, &text).unwrap();
+    let words = ["hist", "--from", file.to_str().unwrap(), "--strict", "-f", "json"];
+    let output = run(&words);
+    let (stdout, stderr) = texts(&output);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("added up"), "{stderr}");
+    let sum: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (&sum["interval"], sum["totals"]["count"].as_u64()),
+        (&serde_json::Value::Null, Some(2 * calls))
+    );
+}
+
+#[test]
 fn a_report_can_come_by_a_pipe() {
     let words = format!("cat {GOLDEN} | {} report -", env!("CARGO_BIN_EXE_tbv-trace"));
     let output = Command::new("sh").args(["-c", &words]).output().unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::command;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Its checks and its exit status.
 pub struct Doctor {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::command::wait_until;
 
 const INSTANCE: &str = "/sys/kernel/tracing/instances/tbv-tests";
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// One event and its numbers by name; docs/tracepoints.md says what they mean.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use crate::report::{self, Report};
 use crate::{calls, rxe};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs `client`, which prints what it sent, under the tbv-trace that `tracer` starts; fails unless the report has
 /// exactly that.

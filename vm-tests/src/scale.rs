@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{command, rxe};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(240);
 
 fn file(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(name);

@@ -38,7 +38,7 @@ pub fn check(schema: Schema, value: &Value) -> Result<()> {
 }
 
 fn read(name: &str) -> Result<Validator> {
-    let output = command::run(&["tbv-trace", "schema", name], Duration::from_secs(60))?.success()?;
+    let output = command::run(&["tbv-trace", "schema", name], Duration::from_secs(240))?.success()?;
     let schema: Value = serde_json::from_str(&output.stdout)?;
     jsonschema::validator_for(&schema).context("the schema")
 }

@@ -15,7 +15,7 @@ use vm_tests::schema::{self, Schema};
 use vm_tests::{kernel, perftest, rxe, scale, strace};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(240);
 const CASES: &str = "query-port,write-unknown,terminal-ioctl,unknown-method,write";
 
 /// A name for this test's files.

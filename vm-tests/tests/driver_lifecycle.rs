@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use vm_tests::{command, tier, usb4};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 /// How often it is done.
 fn rounds() -> u64 {
     tier::pick(4, 10)

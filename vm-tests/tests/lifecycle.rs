@@ -10,7 +10,7 @@ use vm_tests::report::{self, Report};
 use vm_tests::{calls, command, kernel, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 
 fn report_file() -> PathBuf {

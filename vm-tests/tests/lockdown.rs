@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use vm_tests::doctor::Doctor;
 use vm_tests::{command, nobody, rxe, without};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 const SECURITYFS: &str = "/sys/kernel/security";
 
 fn booted_so() -> Result<()> {

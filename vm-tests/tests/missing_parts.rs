@@ -12,7 +12,7 @@ use vm_tests::without::{self, BTF, KPROBE_EVENTS, Setting, TRACING};
 use vm_tests::{calls, command, exact, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 const KPROBES: &str = "/sys/kernel/debug/kprobes/enabled";
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";

@@ -10,7 +10,7 @@ use vm_tests::command;
 use vm_tests::doctor::Doctor;
 use vm_tests::without::{self, BTF, KPROBE_EVENTS};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// These tests only mean something where nothing of RDMA is loaded.
 fn without_rdma() -> Result<()> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use vm_tests::command::{self, must};
 use vm_tests::usb4::{self, DEVICES};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs both sides of a program that takes `-d DEVICE`, and gives their outputs.
 fn both(program: &str, options: &[&str], devices: [&str; 2]) -> Result<[String; 2]> {
@@ -15,7 +15,7 @@ fn both(program: &str, options: &[&str], devices: [&str; 2]) -> Result<[String; 
     let side = |device| [&[program, "-d", device] as &[&str], options].concat();
     let server = usb4::start(&side(devices[0]))?;
     // State 0A: somebody listens on the port, 18515, that all of them use.
-    command::wait_until("the server", Duration::from_secs(20), || {
+    command::wait_until("the server", LIMIT, || {
         let sockets = std::fs::read_to_string("/proc/net/tcp")? + &std::fs::read_to_string("/proc/net/tcp6")?;
         Ok(sockets.lines().any(|line| line.contains(":4853 ") && line.contains(" 0A ")))
     })?;

@@ -8,7 +8,7 @@ use vm_tests::command::{self, Output};
 use vm_tests::fault::counter;
 use vm_tests::usb4::{self, DEVICES};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs a verbs program with a test double of the provider.
 fn with_double(double: &str, words: &[&str]) -> Result<Output> {

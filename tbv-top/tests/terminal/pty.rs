@@ -11,7 +11,7 @@ use std::{
 };
 
 /// For what a busy machine may take long for.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// How a program ended, or stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,7 +37,7 @@ pub(crate) fn stage() -> Result<Stage> {
     let [from, to] = [FROM, TO].map(|name| Some(name.to_owned()));
     let devices = Devices { device: from, peer: to, port: 1, gid_index: None };
     let ports = devices.open().context("IBV_DRIVERS names the provider when `cargo xtask vm` runs this")?;
-    Ok(Stage { ports, patience: Duration::from_secs(60), quiet: Duration::from_millis(300) })
+    Ok(Stage { ports, patience: Duration::from_secs(240), quiet: Duration::from_millis(300) })
 }
 
 /// Two connected players, and a trace from now on. They have exchanged a message: with its answer the credits are back

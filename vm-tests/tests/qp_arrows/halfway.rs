@@ -41,7 +41,7 @@ pub(crate) fn halfway() -> Result<Halfway> {
     let unanswered = Fault::lose_all(TO)?;
     from.must_send(Send::new(SEND, vec![data.sge(0..LENGTH)]))?;
     trace.wait("credit_stall", &[("qpn", qpn(&from))])?;
-    wait_until("the frames that were sent", Duration::from_secs(60), || {
+    wait_until("the frames that were sent", Duration::from_secs(240), || {
         let sent = trace.count("tx_frame", &[("qpn", qpn(&from)), ("opcode", WIRE_SEND)])?;
         Ok(trace.count("rx_copy", &[("qpn", qpn(&to))])? == sent)
     })?;
