@@ -8,6 +8,8 @@ use tbv_core::{
     report::Completions,
 };
 
+use crate::text::printable;
+
 /// Name and value of a label.
 pub(super) type Label = (&'static str, String);
 
@@ -84,7 +86,7 @@ fn queue_pairs(report: &Report) -> Vec<Counters> {
     let labels = |qp: &tbv_core::messages::QueuePair| {
         vec![
             ("pid", qp.pid.to_string()),
-            ("comm", qp.comm.clone()),
+            ("comm", printable(&qp.comm)),
             ("device", qp.device.clone()),
             ("qpn", qp.qpn.to_string()),
         ]
@@ -136,8 +138,11 @@ fn probes(report: &Report) -> [Counters; 3] {
         })
     });
     let fell = report.fall_backs.iter().map(|fell| {
-        let labels =
-            vec![("pid", fell.pid.to_string()), ("comm", fell.comm.clone()), ("reason", fell.reason.clone())];
+        let labels = vec![
+            ("pid", fell.pid.to_string()),
+            ("comm", printable(&fell.comm)),
+            ("reason", fell.reason.clone()),
+        ];
         (labels, fell.queues)
     });
     [

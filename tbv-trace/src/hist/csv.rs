@@ -4,7 +4,7 @@ use anyhow::Result;
 use tbv_core::Report;
 
 use super::rows::{By, Row, Rows};
-use crate::{table::when, text::printable};
+use crate::table::when;
 
 /// Names of the columns. Times are in nanoseconds. `kind` is a span's name or `call`, or `loss` for a row whose `opcode`
 /// names a way to lose something and whose `count` says how much was.
@@ -21,7 +21,7 @@ pub(crate) fn render(report: &Report, by: By, first: bool) -> Result<Vec<u8>> {
     }
     let when = when(report);
     for row in &Rows::of(report, by)?.0 {
-        csv.write_record(line(row, &when).iter().map(|cell| printable(cell)))?;
+        csv.write_record(line(row, &when))?;
     }
     for (name, count) in report.loss.parts() {
         let mut row: [String; 17] = Default::default();

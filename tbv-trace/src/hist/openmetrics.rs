@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn hostile_names_stay_inside_their_quotes() {
         let text = render(&fixture::report(), By::ALL).unwrap();
-        assert!(text.contains(r#"comm="a,b \"\n"#), "{text}");
+        assert!(text.contains(r#"comm="a,b \"\\n"#), "{text}");
         assert!(text.lines().all(|line| line.starts_with('#') || line.starts_with("tbv_")));
         assert!(text.ends_with("# EOF\n"));
     }

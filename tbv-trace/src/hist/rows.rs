@@ -9,6 +9,8 @@ use tbv_core::{
     messages::span_name,
 };
 
+use crate::text::printable;
+
 /// What a row of calls is of.
 pub(crate) const CALL: &str = "call";
 
@@ -68,20 +70,20 @@ impl Rows {
             let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
             ensure!(plain && !name.is_empty() && !name.starts_with(CALL), "{name:?} is no kind of span");
             let labels = Labels {
-                device: span.device.clone(),
-                process: by.process.then(|| (span.pid, span.comm.clone())),
+                device: printable(&span.device),
+                process: by.process.then(|| (span.pid, printable(&span.comm))),
                 qpn: by.qp.then_some(span.qpn),
-                opcode: span.opcode.clone().filter(|_| by.opcode),
+                opcode: span.opcode.as_deref().filter(|_| by.opcode).map(printable),
             };
             let (latency, buckets) = (span.latency_ns.as_ref(), span.latency_buckets.as_deref());
             add(&span.span, labels, times(span.count, span.sum_ns, latency, buckets)?)?;
         }
         for call in &report.calls {
             let labels = Labels {
-                device: call.device.clone(),
-                process: by.process.then(|| (call.pid, call.comm.clone())),
+                device: printable(&call.device),
+                process: by.process.then(|| (call.pid, printable(&call.comm))),
                 qpn: None,
-                opcode: by.opcode.then(|| call.op.clone()),
+                opcode: by.opcode.then(|| printable(&call.op)),
             };
             let latency = call.latency_ns.as_ref();
             // Without a summary none was timed.
