@@ -73,10 +73,12 @@ impl Drop for ResultFile {
     }
 }
 
-/// Whether these are names of one file.
+/// Whether these are names of one file; `-` is what standard input comes from.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let identity =
-        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()));
+    let identity = |path: &Path| {
+        let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+        fs::metadata(path).ok().filter(Metadata::is_file).map(|of| (of.dev(), of.ino()))
+    };
     a == b || identity(a).is_some_and(|of| Some(of) == identity(b))
 }
 
@@ -113,6 +115,8 @@ mod tests {
         fs::hard_link(&a, &link).unwrap();
         assert!(is_same_file(&a, &link) && is_same_file(&gone, &gone));
         assert!(!is_same_file(&a, &other) && !is_same_file(&a, &gone));
+        // That of the test is no file.
+        assert!(!is_same_file(&a, Path::new("-")));
         // Nothing of a device is lost.
         assert!(!is_same_file(Path::new("/dev/null"), Path::new("/dev/zero")));
         fs::remove_dir_all(&folder).unwrap();

@@ -11,7 +11,7 @@ use crossterm::event::{self, Event};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    time::{sleep, sleep_until},
+    time::{sleep, sleep_until, timeout},
 };
 
 use crate::{
@@ -24,6 +24,8 @@ use crate::{
 
 /// Between two pictures: as fast as eyes are.
 const FRAME: Duration = Duration::from_millis(33);
+/// How long after an error of the terminal a signal may say that it is gone.
+const GONE: Duration = Duration::from_millis(200);
 /// Messages that are taken in before the next picture.
 const AT_ONCE: usize = 256;
 
@@ -95,9 +97,17 @@ pub(crate) fn run(app: App, live: Option<Live>, news: News, look: Look) -> Resul
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting tokio")?;
     let shown = runtime.block_on(async {
-        let signals = Signals::catch()?;
+        let mut signals = Signals::catch()?;
         let screen = Screen::take(look).context("cannot use the terminal")?;
-        Shower { app, screen, live: live.as_ref(), drawn: Instant::now() }.until_end(news, signals).await
+        let shower = Shower { app, screen, live: live.as_ref(), drawn: Instant::now() };
+        match shower.until_end(news, &mut signals).await {
+            // A terminal that is gone is told by a signal, too, which says more.
+            Err(error) => match timeout(GONE, signals.next()).await {
+                Ok(libc::SIGCONT) | Err(_) => Err(error),
+                Ok(signal) => Ok(End::Signal(signal)),
+            },
+            end => end,
+        }
     });
     // The terminal is given back by now: what is said from here on is seen.
     let collected = live.map_or(Ok(()), Live::end);
@@ -122,8 +132,11 @@ fn read_keys(to: UnboundedSender<Message>) {
                 Ok(Event::Key(key)) => Message::Key(key),
                 Ok(Event::Resize(columns, rows)) => Message::Resized(columns, rows),
                 Ok(_) => continue,
-                // The terminal has gone.
-                Err(_) => Message::Ended,
+                // The terminal has gone. A signal says more about that, and is to come first.
+                Err(_) => {
+                    thread::sleep(GONE);
+                    Message::Ended
+                }
             };
             let last = matches!(message, Message::Ended);
             if to.send(message).is_err() || last {
@@ -141,7 +154,7 @@ struct Shower<'a> {
 }
 
 impl Shower<'_> {
-    async fn until_end(mut self, mut news: News, mut signals: Signals) -> Result<End> {
+    async fn until_end(mut self, mut news: News, signals: &mut Signals) -> Result<End> {
         self.app.size = self.screen.size()?;
         read_keys(news.send.clone());
         self.draw()?;

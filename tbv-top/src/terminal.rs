@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Stdout, stdout},
+    mem::ManuallyDrop,
     panic,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -25,7 +26,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours. Dropping it gives it back, and so does a panic, in whatever thread.
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped: it would write to a terminal that may be gone, and panic.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     look: Look,
 }
 
@@ -39,7 +41,8 @@ impl Screen {
             before(what);
         }));
         // Whatever fails from here on, it is given back.
-        let screen = Screen { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, look };
+        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
+        let screen = Screen { terminal, look };
         enter()?;
         Ok(screen)
     }
@@ -62,7 +65,8 @@ impl Screen {
     /// Forgets what was drawn: all is drawn anew.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
         execute!(stdout(), Clear(ClearType::All))?;
-        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        // The one that was drawn is emptied; the other one is empty.
+        self.terminal.swap_buffers();
         Ok(())
     }
 

@@ -143,7 +143,12 @@ impl ProcessRow {
             seen = n.saturating_add(seen);
             seen >= rank
         })?;
-        let middle = if *high == u64::MAX { *low } else { low + (high - 1 - low) / 2 };
+        let middle = if *high == u64::MAX {
+            *low
+        } else {
+            // Of a file, they may be anything.
+            low.saturating_add(high.saturating_sub(1).saturating_sub(*low) / 2)
+        };
         Some(self.max.map_or(middle, |max| middle.min(max)))
     }
 }

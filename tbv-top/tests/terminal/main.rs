@@ -42,6 +42,15 @@ fn every_way_to_end_gives_the_terminal_back() {
 }
 
 #[test]
+fn a_terminal_that_goes_is_an_end_by_hang_up() {
+    for _ in 0..5 {
+        let mut pty = start();
+        pty.hang_up();
+        assert_eq!(pty.status(), Status::Signalled(libc::SIGHUP));
+    }
+}
+
+#[test]
 fn a_panic_gives_the_terminal_back_and_is_read() {
     let mut pty = start_with(&[], &[("TBV_TOP_PANIC", "1")]);
     assert_eq!(pty.status(), Status::Exited(101));

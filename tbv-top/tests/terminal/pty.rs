@@ -5,7 +5,10 @@ use std::{
     fs::File,
     io::{Read as _, Write as _},
     os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -28,6 +31,8 @@ pub(crate) struct Pty {
     terminal: OwnedFd,
     pid: libc::pid_t,
     output: Arc<Mutex<Vec<u8>>>,
+    /// Ends reading.
+    gone: Arc<AtomicBool>,
     before: String,
     ended: bool,
 }
@@ -83,14 +88,27 @@ impl Pty {
         }
         let before = settings(&terminal);
         let output = Arc::new(Mutex::new(Vec::new()));
-        let (to, mut from) = (output.clone(), controller.try_clone().unwrap());
+        let gone = Arc::new(AtomicBool::new(false));
+        let (to, mut from, over) = (output.clone(), controller.try_clone().unwrap(), gone.clone());
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = from.read(&mut bytes) {
+            while !over.load(Ordering::SeqCst) {
+                let mut asked = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: one descriptor, which is open.
+                if unsafe { libc::poll(&raw mut asked, 1, 50) } == 0 {
+                    continue;
+                }
+                let Ok(count @ 1..) = from.read(&mut bytes) else { break };
                 to.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Pty { controller: Some(controller), terminal, pid, output, before, ended: false }
+        Pty { controller: Some(controller), terminal, pid, output, gone, before, ended: false }
+    }
+
+    /// Takes the terminal away, as closing its window does.
+    pub(crate) fn hang_up(&mut self) {
+        self.gone.store(true, Ordering::SeqCst);
+        self.controller = None;
     }
 
     /// All that was written to the terminal.
