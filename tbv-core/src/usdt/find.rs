@@ -178,7 +178,9 @@ mod tests {
     #[test]
     fn what_a_process_has_mapped_is_found_in_its_own_root() {
         let library = "usr/lib/libibverbs/libusb4_rdma-rdmav34.so";
-        let root = tree("mapped", &[&format!("proc/7/root/{library}"), "proc/7/root/build/libusb4_rdma.so"]);
+        let own = "build/libusb4_rdma.so";
+        let inside = |path: &str| format!("proc/7/root/{path}");
+        let root = tree("mapped", &[&inside(library), &inside(own)]);
         let line = |path: &str| format!("7f00-7f01 r-xp 00000000 fe:00 12 {path}\n");
         let maps = [
             line(""),
@@ -186,12 +188,11 @@ mod tests {
             line("/usr/lib/libc.so.6"),
             line(&format!("/{library}")),
             line(&format!("/{library}")),
-            line("/build/libusb4_rdma.so"),
+            line(&format!("/{own}")),
             line("/old/libusb4_rdma-rdmav34.so (deleted)"),
         ];
         fs::write(root.join("proc/7/maps"), maps.concat()).unwrap();
-        let expected = ["proc/7/root/build/libusb4_rdma.so".to_owned(), format!("proc/7/root/{library}")];
-        assert_eq!(names(&root, mapped(&root, 7)), expected);
+        assert_eq!(names(&root, mapped(&root, 7)), [inside(own), inside(library)]);
         assert!(mapped(&root, 8).is_empty());
         assert_eq!(processes(&root), [7]);
         fs::remove_dir_all(&root).unwrap();
