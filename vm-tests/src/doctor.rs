@@ -1,13 +1,10 @@
 //! What `tbv-trace doctor` says.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::command;
-
-const LIMIT: Duration = Duration::from_secs(240);
+use crate::command::LIMIT;
 
 /// Its checks and its exit status.
 pub struct Doctor {

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::command::LIMIT;
 use crate::command::wait_until;
 
 const INSTANCE: &str = "/sys/kernel/tracing/instances/tbv-tests";
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// One event and its numbers by name; docs/tracepoints.md says what they mean.
 #[derive(Debug, PartialEq, Eq)]

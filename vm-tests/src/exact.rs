@@ -1,13 +1,10 @@
 //! tbv-trace on a client that knows exactly what it sent.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 
+use crate::command::LIMIT;
 use crate::report::{self, Report};
 use crate::{calls, rxe};
-
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs `client`, which prints what it sent, under the tbv-trace that `tracer` starts; fails unless the report has
 /// exactly that.

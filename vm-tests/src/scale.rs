@@ -7,9 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::command::LIMIT;
 use crate::{command, rxe};
-
-const LIMIT: Duration = Duration::from_secs(240);
 
 fn file(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(name);

@@ -1,7 +1,6 @@
 //! Whether JSON is what `tbv-trace schema` says.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use jsonschema::Validator;
@@ -38,7 +37,7 @@ pub fn check(schema: Schema, value: &Value) -> Result<()> {
 }
 
 fn read(name: &str) -> Result<Validator> {
-    let output = command::run(&["tbv-trace", "schema", name], Duration::from_secs(240))?.success()?;
+    let output = command::run(&["tbv-trace", "schema", name], command::LIMIT)?.success()?;
     let schema: Value = serde_json::from_str(&output.stdout)?;
     jsonschema::validator_for(&schema).context("the schema")
 }

@@ -7,15 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::command::{self, Output, Running, must};
+use crate::command::{self, LIMIT, Output, Running, must};
 use crate::fault::counter;
 use crate::{kernel, perftest};
 
 /// The devices at the ends of the cable.
 pub const DEVICES: [&str; 2] = ["usb4_rdma0", "usb4_rdma1"];
-
-/// For what a slow machine may take long for.
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Loads the module with one cable unless the devices are there already, once per test program.
 pub fn set_up() -> Result<()> {

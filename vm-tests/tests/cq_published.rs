@@ -7,11 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use vm_tests::command::{self, Output, Running, must};
+use vm_tests::command::{self, LIMIT, Output, Running, must};
 use vm_tests::tier;
 use vm_tests::usb4::{self, DEVICES};
 
-const LIMIT: Duration = Duration::from_secs(240);
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
 
 /// Random moments at which each end is tried.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use vm_tests::command::LIMIT;
 use vm_tests::{command, tier, usb4};
 
-const LIMIT: Duration = Duration::from_secs(240);
 /// How often it is done.
 fn rounds() -> u64 {
     tier::pick(4, 10)

@@ -2,16 +2,13 @@
 //! ioctl number or write command, and errno.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use vm_tests::calls::{self, Counts};
+use vm_tests::command::LIMIT;
 use vm_tests::strace::{self, Trace};
 use vm_tests::{perftest, report, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-/// strace makes every call many times slower, and so does an emulated processor.
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs `workload` under strace under tbv-trace; fails unless both saw the same and nothing was lost.
 fn same(workload: &[&str], exit: i32) -> Result<(Counts, Trace)> {

@@ -2,14 +2,12 @@
 #![cfg(feature = "vm")]
 
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use vm_tests::command::{self, Output};
+use vm_tests::command::{self, LIMIT, Output};
 use vm_tests::usb4;
 
-const LIMIT: Duration = Duration::from_secs(240);
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/gate.sh");
 const BUDGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/mapped.toml");
 

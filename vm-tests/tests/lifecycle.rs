@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use vm_tests::command::LIMIT;
 use vm_tests::report::{self, Report};
 use vm_tests::{calls, command, kernel, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 
 fn report_file() -> PathBuf {

@@ -1,13 +1,11 @@
 //! A guest that is booted with lockdown=confidentiality.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
+use vm_tests::command::LIMIT;
 use vm_tests::doctor::Doctor;
 use vm_tests::{command, nobody, rxe, without};
 
-const LIMIT: Duration = Duration::from_secs(240);
 const SECURITYFS: &str = "/sys/kernel/security";
 
 fn booted_so() -> Result<()> {

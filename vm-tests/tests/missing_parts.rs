@@ -3,16 +3,15 @@
 #![cfg(feature = "vm")]
 
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use vm_tests::command::LIMIT;
 use vm_tests::doctor::Doctor;
 use vm_tests::report::Report;
 use vm_tests::without::{self, BTF, KPROBE_EVENTS, Setting, TRACING};
 use vm_tests::{calls, command, exact, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 const KPROBES: &str = "/sys/kernel/debug/kprobes/enabled";
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";

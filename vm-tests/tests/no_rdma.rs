@@ -3,14 +3,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use vm_tests::command;
+use vm_tests::command::LIMIT;
 use vm_tests::doctor::Doctor;
 use vm_tests::without::{self, BTF, KPROBE_EVENTS};
-
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// These tests only mean something where nothing of RDMA is loaded.
 fn without_rdma() -> Result<()> {

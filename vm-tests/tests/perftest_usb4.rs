@@ -1,13 +1,9 @@
 //! perftest and the pingpong of rdma-core over the virtual cable: exit status, iterations, error counters.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use vm_tests::command::{self, must};
+use vm_tests::command::{self, LIMIT, must};
 use vm_tests::usb4::{self, DEVICES};
-
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs both sides of a program that takes `-d DEVICE`, and gives their outputs.
 fn both(program: &str, options: &[&str], devices: [&str; 2]) -> Result<[String; 2]> {

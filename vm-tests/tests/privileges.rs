@@ -2,16 +2,13 @@
 //! lockdown=integrity, which is no obstacle to any of it.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
-use vm_tests::command::{self, Output};
+use vm_tests::command::{self, LIMIT, Output};
 use vm_tests::doctor::Doctor;
 use vm_tests::without::Setting;
 use vm_tests::{calls, exact, nobody, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const BOTH: [&str; 2] = ["bpf", "perfmon"];
 const COMMANDS: [&[&str]; 3] = [&["run", "--", "true"], &["attach", "-a"], &["events", "-a"]];

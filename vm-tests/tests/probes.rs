@@ -1,14 +1,11 @@
 //! The programs of tbv-probes on software devices: our driver on a virtual cable, and rdma_rxe as another opinion.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use vm_tests::command::{self, must};
+use vm_tests::command::{self, LIMIT, must};
 use vm_tests::usb4::{self, DEVICES};
 use vm_tests::{rxe, strace};
 
-const LIMIT: Duration = Duration::from_secs(240);
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
 
 /// The number after `name=` in the output's last line.

@@ -1,14 +1,10 @@
 //! A provider that does not know the ABI which the module speaks: it leaves the device alone and says why.
 #![cfg(feature = "vm")]
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
-use vm_tests::command::{self, Output};
+use vm_tests::command::{self, LIMIT, Output};
 use vm_tests::fault::counter;
 use vm_tests::usb4::{self, DEVICES};
-
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Runs a verbs program with a test double of the provider.
 fn with_double(double: &str, words: &[&str]) -> Result<Output> {

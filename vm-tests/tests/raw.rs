@@ -2,15 +2,14 @@
 #![cfg(feature = "vm")]
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use vm_tests::calls::{self, Counts};
+use vm_tests::command::LIMIT;
 use vm_tests::report::{self, Report};
 use vm_tests::{exact, perftest, rxe};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 const HOOKS: [&str; 4] = ["fentry", "kprobe", "syscall-fentry", "raw-syscall"];
 
 /// Runs uverbs-raw under tbv-trace; fails unless the report has exactly what was sent.

@@ -8,17 +8,15 @@ mod pty;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use pty::{Pty, Status};
 use serde_json::Value;
-use vm_tests::command::{self, Running};
+use vm_tests::command::{self, LIMIT, Running};
 use vm_tests::report::Report;
 use vm_tests::{rxe, usb4};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 
 fn file(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(name);

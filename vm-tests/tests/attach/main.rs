@@ -6,17 +6,15 @@ mod stream;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use vm_tests::calls::{self, Counts};
-use vm_tests::command::{self, Running};
+use vm_tests::command::{self, LIMIT, Running};
 use vm_tests::report::{self, Report};
 use vm_tests::{kernel, rxe, scale, strace};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
-const LIMIT: Duration = Duration::from_secs(240);
 const CASES: &str = "query-port,write-unknown,terminal-ioctl,unknown-method,write";
 
 /// A name for this test's files.

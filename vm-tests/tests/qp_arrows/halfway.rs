@@ -1,7 +1,5 @@
 //! A message of which a part has arrived, and on which the cable is cut.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use tbv_probes::errors::Player;
 use tbv_probes::verbs::{Mr, Receive, Region, Send};
@@ -41,7 +39,7 @@ pub(crate) fn halfway() -> Result<Halfway> {
     let unanswered = Fault::lose_all(TO)?;
     from.must_send(Send::new(SEND, vec![data.sge(0..LENGTH)]))?;
     trace.wait("credit_stall", &[("qpn", qpn(&from))])?;
-    wait_until("the frames that were sent", Duration::from_secs(240), || {
+    wait_until("the frames that were sent", vm_tests::command::LIMIT, || {
         let sent = trace.count("tx_frame", &[("qpn", qpn(&from)), ("opcode", WIRE_SEND)])?;
         Ok(trace.count("rx_copy", &[("qpn", qpn(&to))])? == sent)
     })?;

@@ -9,7 +9,6 @@ mod receive;
 mod send;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use vm_tests::command;
@@ -30,7 +29,7 @@ fn arrows_in(doc: &str) -> Result<BTreeSet<String>> {
 /// This program's tests, without their modules, but for the one below.
 fn tests() -> Result<BTreeSet<String>> {
     let own = std::env::current_exe()?;
-    let list = command::run(&[&own.to_string_lossy(), "--list"], Duration::from_secs(240))?.success()?;
+    let list = command::run(&[&own.to_string_lossy(), "--list"], vm_tests::command::LIMIT)?.success()?;
     let name = |line: &str| line.strip_suffix(": test")?.rsplit("::").next().map(str::to_owned);
     Ok(list.stdout.lines().filter_map(name).filter(|name| name != "every_arrow_has_its_test").collect())
 }

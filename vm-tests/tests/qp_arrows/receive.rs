@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use tbv_probes::errors::Player;
 use tbv_probes::verbs::{Connection, Receive, Sge};
 use tbv_verbs_sys as sys;
+use vm_tests::command::LIMIT;
 use vm_tests::command::wait_until;
 use vm_tests::driver_trace::{Event, Trace};
 use vm_tests::fault::{Fault, counter};
@@ -13,8 +14,6 @@ use super::bench::{
     connect, connected, nothing_ended, qpn, received, sent,
 };
 use super::halfway::{RECEIVE, SEND, halfway};
-
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(240);
 
 /// What the receiver of a message of `frames` frames did: its copies and its completions, in order.
 fn copies_and_completions(frames: usize) -> Result<Vec<Event>> {

@@ -6,7 +6,6 @@ mod command_line;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -15,10 +14,10 @@ use tbv_probes::pair::Devices;
 use tbv_probes::queue::Lane;
 use tbv_probes::verbs::Cq;
 use vm_tests::command;
+use vm_tests::command::LIMIT;
 use vm_tests::schema::{self, Schema};
 use vm_tests::usb4::{self, DEVICES};
 
-const LIMIT: Duration = Duration::from_secs(240);
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
 
 /// Traces this process and what it starts, with the probes of `libraries`.
