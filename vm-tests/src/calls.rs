@@ -53,13 +53,16 @@ pub fn as_seen_by_strace(counts: &Counts) -> Counts {
     coarse
 }
 
+/// The class of all writes that faulted.
+pub const FAULTED: &str = "WRITE_FAULTED";
+
 /// `counts` with all writes that faulted in one class: strace shows nothing of a write if any byte of
 /// it could not be read, while its command may well have been readable.
 pub fn faulted_as_one(counts: &Counts) -> Counts {
     let mut merged = Counts::new();
     for (call, count) in counts {
         let faulted = call.entry == "write" && call.errno.as_deref() == Some("EFAULT");
-        let op = if faulted { "WRITE_FAULTED".to_owned() } else { call.op.clone() };
+        let op = if faulted { FAULTED.to_owned() } else { call.op.clone() };
         *merged.entry(Call { op, ..call.clone() }).or_default() += count;
     }
     merged
