@@ -11,7 +11,7 @@ use crate::{
     names::{Names, OnlyDevices},
     report::{Interval, Report},
     snapshot::Snapshot,
-    system::{self, System},
+    system::{self, Cost, System},
     tracer::{Options, Tracer},
 };
 
@@ -38,6 +38,8 @@ pub struct Measurement {
     tidied: Instant,
     /// Processes whose end was noticed.
     gone: BTreeSet<u32>,
+    /// What tracing cost up to the begin of the interval.
+    cost: Cost,
 }
 
 /// What a run amounts to.
@@ -70,6 +72,7 @@ impl Measurement {
             looked: begin,
             tidied: begin,
             gone: BTreeSet::new(),
+            cost: Cost::default(),
         })
     }
 
@@ -124,7 +127,7 @@ impl Measurement {
         self.look()?;
         let now = self.tracer.snapshot()?.on(&self.devices);
         let elapsed = self.elapsed();
-        let system = self.system()?;
+        let system = self.system()?.map(|(interval, _)| interval);
         Ok(self.interval_until(now, elapsed, system))
     }
 
@@ -132,11 +135,11 @@ impl Measurement {
     pub fn finish(mut self) -> Result<Finished> {
         let duration = self.elapsed();
         let environment = self.tracer.environment(&self.names.devices);
-        let system = self.system()?;
+        let (part, system) = self.system()?.unzip();
         let total = self.tracer.stop()?.on(&self.devices);
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
-        let last = self.interval_until(total.clone(), duration, system.clone());
+        let last = self.interval_until(total.clone(), duration, part);
         let mut whole = Report::new(&total, environment, &self.names);
         self.complete(&mut whole, system);
         whole.environment.devices = self.names.devices.values().cloned().collect();
@@ -167,19 +170,24 @@ impl Measurement {
         report.system = system;
     }
 
-    fn system(&mut self) -> Result<Option<System>> {
+    /// The system now: as the interval that ends tells it, and as all the time does.
+    fn system(&mut self) -> Result<Option<(System, System)>> {
         if !self.system {
             return Ok(None);
         }
         let root = Path::new("/");
-        let mut system = System::read(root);
+        let mut interval = System::read(root);
+        let mut all = interval.clone();
         if self.tracer.knows_pids() {
             let pids: BTreeSet<u32> = self.last.processes.values().map(|process| process.pid).collect();
             let gone = system::ended(root, &pids);
-            system.ended = gone.difference(&self.gone).copied().collect();
+            interval.ended = gone.difference(&self.gone).copied().collect();
+            all.ended = gone.iter().copied().collect();
             self.gone = gone;
         }
-        system.cost = self.tracer.cost()?;
-        Ok(Some(system))
+        all.cost = self.tracer.cost()?;
+        interval.cost = all.cost.map(|cost| cost.since(self.cost));
+        self.cost = all.cost.unwrap_or_default();
+        Ok(Some((interval, all)))
     }
 }

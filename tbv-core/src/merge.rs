@@ -7,6 +7,7 @@ use crate::{
     loss::Losses,
     messages::{QueuePair, SpanRow},
     report::{Call, Completions, Report, Totals, WorkRequests},
+    system::{Cost, System},
 };
 
 impl Report {
@@ -43,7 +44,7 @@ impl Report {
         self.loss = merge_losses(&self.loss, &later.loss);
         self.ran_at_begin = self.ran_at_begin.saturating_add(later.ran_at_begin);
         self.environment = later.environment.clone();
-        self.system.clone_from(&later.system);
+        self.system = merge_systems(self.system.take(), later.system.as_ref());
         self.exit_status = later.exit_status;
     }
 }
@@ -137,7 +138,7 @@ fn merge_call(mine: &mut Call, theirs: &Call) {
 
 fn merge_queue(mine: &mut Completions, theirs: &Completions) {
     // A number that is used again belongs to another queue: what that one tells is what there is.
-    if theirs.produced < mine.produced {
+    if theirs.before.is_none() {
         *mine = theirs.clone();
         return;
     }
@@ -196,6 +197,18 @@ fn merge_queue_pair(mine: &mut QueuePair, theirs: &QueuePair) {
     };
 }
 
+/// The system is as it is later; who ended in both times, and what they cost, are added up.
+fn merge_systems(mine: Option<System>, theirs: Option<&System>) -> Option<System> {
+    let (Some(mine), Some(theirs)) = (mine, theirs) else { return theirs.cloned() };
+    let mut ended = mine.ended;
+    ended.extend(&theirs.ended);
+    let cost = mine.cost.zip(theirs.cost).map(|(a, b)| Cost {
+        run_ns: a.run_ns.saturating_add(b.run_ns),
+        runs: a.runs.saturating_add(b.runs),
+    });
+    Some(System { ended, cost, ..theirs.clone() })
+}
+
 fn merge_losses(mine: &Losses, theirs: &Losses) -> Losses {
     let sum = mine.plus(theirs);
     // What runs or is off is so at the end.
@@ -226,8 +239,10 @@ mod tests {
             }],
             "completions": [{
                 "pid": 1, "device": "d", "cqn": 3, "entries": 4, "mapped": true, "produced": produced,
-                "consumed": produced, "consumed_by_ioctl": 1, "failed": 0, "overflows": 2, "occupancy_max": number
+                "consumed": produced, "consumed_by_ioctl": 1, "failed": 0, "overflows": 2, "occupancy_max": number,
+                "before": {"produced": 3, "consumed": 2}
             }],
+            "system": {"ended": [number], "devices": [], "links": [], "cost": {"run_ns": 5 * number, "runs": number}},
             "loss": serde_json::to_value(Losses { ring_full: 2, in_flight: 1, ..Losses::default() }.summed()).unwrap(),
             "exit_status": null
         }))
@@ -249,11 +264,23 @@ mod tests {
             (queue.produced, queue.consumed_by_ioctl, queue.overflows, queue.occupancy_max),
             (9, 2, 4, 2)
         );
+        // As at the begin of the first.
+        assert_eq!((queue.produced_meanwhile(), queue.consumed_meanwhile()), (6, 7));
+        let system = sum.system.as_ref().unwrap();
+        assert_eq!((&system.ended, system.cost), (&vec![1, 2], Some(Cost { run_ns: 15, runs: 3 })));
         let interval = sum.interval.unwrap();
         assert_eq!((interval.number, interval.start_ns, interval.end_ns, sum.duration_ns), (2, 0, 20, 20));
         assert_eq!((sum.loss.ring_full, sum.loss.in_flight, sum.loss.total), (4, 1, 5));
         assert_eq!(sum.totals(), (4, 2));
         assert!(sum.contradiction().is_none());
+    }
+
+    #[test]
+    fn a_queue_that_is_new_in_the_later_time_takes_the_place_of_the_one_that_had_its_number() {
+        let (mut a, mut b) = (report(1, &[10], 5), report(2, &[20], 9));
+        b.completions[0].before = None;
+        a.merge(&b);
+        assert_eq!(a.completions, b.completions);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files that results go to.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{self, File, Metadata, TryLockError},
     io::{self, Write},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -24,10 +24,18 @@ impl ResultFile {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 // Also through a symbolic link that leads nowhere yet.
                 let file = File::options().write(true).create(true).truncate(false).open(path)?;
-                Ok(ResultFile { file, path: path.to_owned(), ours: false, begun: false })
+                Self::alone(ResultFile { file, path: path.to_owned(), ours: false, begun: false })
             }
             new => new,
         }
+    }
+
+    /// Two that write to one file would make it unreadable.
+    fn alone(file: Self) -> io::Result<Self> {
+        if file.file.metadata()?.is_file() && matches!(file.file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(io::Error::other("another process is writing to it"));
+        }
+        Ok(file)
     }
 
     /// Gives up what the file held.
@@ -42,7 +50,12 @@ impl ResultFile {
 
     /// One that is not there yet.
     pub fn create_new(path: &Path) -> io::Result<Self> {
-        Ok(ResultFile { file: File::create_new(path)?, path: path.to_owned(), ours: true, begun: false })
+        Self::alone(ResultFile {
+            file: File::create_new(path)?,
+            path: path.to_owned(),
+            ours: true,
+            begun: false,
+        })
     }
 }
 
@@ -96,6 +109,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert!(ResultFile::create_new(&path).is_err());
         let mut file = ResultFile::open(&path).unwrap();
+        assert!(ResultFile::open(&path).err().unwrap().to_string().contains("another process"));
         file.write_all(b"n").unwrap();
         file.write_all(b"ew").unwrap();
         drop(file);

@@ -10,8 +10,8 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey, Thread,
-    Work, WorkKey,
+    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
+    Thread, Work, WorkKey,
 };
 
 use crate::{
@@ -74,7 +74,8 @@ impl Snapshot {
 
     /// What came since an earlier snapshot of the same run. Of a row's latencies only the histogram says when they
     /// were: minimum and maximum are its outermost buckets' bounds, where the totals don't tell more. Totals of a
-    /// completion queue's life and the most that was in it stay as they are.
+    /// completion queue's life and the most that was in it stay as they are; what had happened before is what had
+    /// happened up to the earlier snapshot.
     #[must_use]
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let before: BTreeMap<RowKey, &Counted> = earlier.rows.iter().map(|row| (row.key, row)).collect();
@@ -85,8 +86,15 @@ impl Snapshot {
             .filter(|row| row.count > 0 || row.latency.sum > 0 || !row.errnos.is_empty())
             .collect();
         let cqs = self.cqs.iter().map(|(key, cq)| {
-            let old = earlier.cqs.get(key).copied().unwrap_or_default();
+            // A number that is used again belongs to another queue, whose totals begin anew.
+            let same = |old: &&Cq| old.produced <= cq.produced && old.consumed <= cq.consumed;
+            let known = earlier.cqs.get(key).filter(same);
+            let old = known.copied().unwrap_or_default();
+            let began = known.is_some() && cq.before == Before::No as u32;
             let cq = Cq {
+                before: if began { Before::Touched as u32 } else { cq.before },
+                produced_before: cq.produced_before.max(old.produced),
+                consumed_before: cq.consumed_before.max(old.consumed),
                 pushed: cq.pushed.saturating_sub(old.pushed),
                 failed: cq.failed.saturating_sub(old.failed),
                 consumed_by_ioctl: cq.consumed_by_ioctl.saturating_sub(old.consumed_by_ioctl),

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// Where RDMA devices are described.
 const CLASS: &str = "sys/class/infiniband";
 
-/// The system at the end of an interval.
+/// The system at the end of the time that is reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
-    /// Processes that were seen to call and whose end was noticed in that interval.
+    /// Processes that were seen to call and whose end was noticed in that time.
     pub ended: Vec<u32>,
     /// RDMA devices that are there.
     pub devices: Vec<String>,
     /// Their ports.
     pub links: Vec<Link>,
-    /// What tracing costs; absent if the kernel does not tell.
+    /// What tracing cost in that time; absent if the kernel does not tell.
     pub cost: Option<Cost>,
 }
 
@@ -45,10 +45,18 @@ pub struct Link {
 /// Time that the processors spent in the eBPF programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Nanoseconds since tracing began.
+    /// Nanoseconds.
     pub run_ns: u64,
     /// How often a program ran.
     pub runs: u64,
+}
+
+impl Cost {
+    /// What came since an earlier state.
+    #[must_use]
+    pub(crate) fn since(self, old: Cost) -> Cost {
+        Cost { run_ns: self.run_ns.saturating_sub(old.run_ns), runs: self.runs.saturating_sub(old.runs) }
+    }
 }
 
 impl System {

@@ -143,7 +143,8 @@ pub(crate) fn live(
         }
         let mut ticks = interval_at(Instant::from_std(measurement.begin()) + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        loop {
+        let mut printed = Ok(());
+        while printed.is_ok() {
             tokio::select! {
                 biased;
                 () = ending.wait() => break,
@@ -152,16 +153,18 @@ pub(crate) fn live(
                     if let Some(recorder) = &mut recorder {
                         recorder.add(&report)?;
                     }
-                    printer.interval(report)?;
+                    printed = printer.interval(report);
                 }
                 () = sleep(LOOK_EVERY) => measurement.look()?,
             }
         }
         let finished = measurement.finish()?;
-        if let Some(mut recorder) = recorder.take() {
+        // Whole, though nobody may read what is printed any more.
+        if let Some(mut recorder) = recorder {
             recorder.add(&finished.last)?;
             recorder.finish(Some(finished.whole.clone()))?;
         }
+        printed?;
         printer.interval(finished.last)?;
         printer.whole(finished.whole)
     })

@@ -9,7 +9,7 @@ use tbv_core::{
     latency::Distribution,
     loss::Losses,
     messages::QueuePair,
-    report::{Call, Completions, Interval, SCHEMA_VERSION, Totals, WorkRequests},
+    report::{Call, Completions, Interval, SCHEMA_VERSION, Totals, TotalsBefore, WorkRequests},
     system::{Cost, Link, System},
 };
 
@@ -57,6 +57,8 @@ fn queue(process: u32, number: u32, interval: u64, a_second: u64) -> Completions
     let mapped = number % 2 == 1;
     let produced = interval * a_second;
     let left = if number == 0 { 3 } else { 0 };
+    let old = produced.saturating_sub(a_second);
+    let before = TotalsBefore { produced: old, consumed: old.saturating_sub(left) };
     Completions {
         pid: PID + process,
         device: DEVICE.to_owned(),
@@ -78,7 +80,7 @@ fn queue(process: u32, number: u32, interval: u64, a_second: u64) -> Completions
         polls_empty: None,
         polls_overflow: None,
         polled: None,
-        before: None,
+        before: (interval > 1).then_some(before),
     }
 }
 
@@ -157,7 +159,7 @@ pub fn interval(number: u64, processes: u32) -> Report {
                 received_bytes: Some(number * 1_024),
                 retransmits: Some(1),
             }],
-            cost: Some(Cost { run_ns: number * 1_250_000, runs: number * 2_500 }),
+            cost: Some(Cost { run_ns: 1_250_000, runs: 2_500 }),
         }),
         exit_status: None,
     }

@@ -162,6 +162,11 @@ impl Form {
                 .map(|(_, values)| values.get(line).map_or_else(String::new, |value| value.plain()));
             csv.write_record(when.iter().cloned().chain([report.loss.total.to_string()]).chain(cells))?;
         }
+        if lines == 0 && report.loss.total > 0 {
+            // Nothing but what was lost.
+            let cells = columns.iter().map(|_| String::new());
+            csv.write_record(when.iter().cloned().chain([report.loss.total.to_string()]).chain(cells))?;
+        }
         let bytes = csv.into_inner().map_err(|error| anyhow::anyhow!("writing CSV: {error}"))?;
         String::from_utf8(bytes).context("writing CSV")
     }

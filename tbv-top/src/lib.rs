@@ -65,6 +65,9 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
         if let Some(picture) = &args.picture {
             return draw_picture(args, recording, picture);
         }
+        if printed && args.at.is_some() && !args.once {
+            bail!("--at prints one moment only with --once");
+        }
         return match printed {
             true => batch::replay(recording, printer(args)?, args.at),
             false => show_recording(args, recording),

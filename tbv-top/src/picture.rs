@@ -70,6 +70,8 @@ fn piece(cell: &Cell, x: u16, y: u16, cells: u16, text: &str, out: &mut String) 
     }
     let ink = if reversed { PAPER } else { color(cell.fg) };
     let bold = if cell.modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
+    // Of what printable names may hold, XML has no place for these two.
+    let text = text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _ = writeln!(
         out,

@@ -181,7 +181,7 @@ fn completions(report: &Report) -> String {
         vec![
             c.pid.to_string(),
             c.device.clone(),
-            queue(c),
+            queue(c, report),
             c.entries.to_string(),
             c.produced.to_string(),
             c.consumed.to_string(),
@@ -194,7 +194,7 @@ fn completions(report: &Report) -> String {
             c.occupancy_max.to_string(),
         ]
     });
-    let existed = report.completions.iter().any(|c| c.before.is_some());
+    let existed = report.interval.is_none() && report.completions.iter().any(|c| c.before.is_some());
     let note =
         "existed: before tracing began, so that only produced and consumed count from its creation on\n";
     format!("\n{}{}", columns(head, rows, 3), if existed { note } else { "" })
@@ -215,7 +215,7 @@ pub(crate) fn polls(report: &Report) -> String {
             "TOLD OF LOSS",
         ];
         let rows = told.into_iter().map(|c| {
-            let mut row = vec![c.pid.to_string(), c.device.clone(), queue(c)];
+            let mut row = vec![c.pid.to_string(), c.device.clone(), queue(c, report)];
             let counts = [c.polls_hit, c.polled, c.polls_empty, c.polls_overflow];
             row.extend(counts.map(|n| n.map_or_else(|| ABSENT.to_owned(), |n| n.to_string())));
             row
@@ -232,9 +232,10 @@ pub(crate) fn polls(report: &Report) -> String {
     out
 }
 
-/// Number of a completion queue and what is special about it.
-fn queue(c: &Completions) -> String {
-    let special = [c.mapped.then_some("mapped"), c.before.map(|_| "existed")];
+/// Number of a completion queue and what is special about it. At an interval's begin most of them existed.
+fn queue(c: &Completions, report: &Report) -> String {
+    let existed = c.before.filter(|_| report.interval.is_none());
+    let special = [c.mapped.then_some("mapped"), existed.map(|_| "existed")];
     let special: Vec<&str> = special.into_iter().flatten().collect();
     if special.is_empty() { c.cqn.to_string() } else { format!("{} ({})", c.cqn, special.join(", ")) }
 }

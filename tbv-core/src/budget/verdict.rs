@@ -222,7 +222,7 @@ fn parts<'a>(budget: &Budget, report: &'a Report) -> Vec<Part<'a>> {
 /// Processes that did some of what is work.
 fn workers(budget: &Budget, report: &Report) -> BTreeSet<u32> {
     let posted = report.work_requests.iter().filter(|work| work.posted > 0).map(|work| work.pid);
-    let completed = report.completions.iter().filter(|cq| cq.produced_while_traced() > 0).map(|cq| cq.pid);
+    let completed = report.completions.iter().filter(|cq| cq.produced_meanwhile() > 0).map(|cq| cq.pid);
     let is_work = |call: &&Call| budget.work.calls.contains_key(&call.op) && call.count > call.errors;
     let called = report.calls.iter().filter(is_work).map(|call| call.pid);
     posted.chain(completed).chain(called).collect()
@@ -331,7 +331,7 @@ impl Demands {
         }
         add("post_send", self.post_send, part.posted("send", None));
         add("post_recv", self.post_recv, part.posted("receive", None));
-        add("completions", self.completions, part.completions(Completions::produced_while_traced));
+        add("completions", self.completions, part.completions(Completions::produced_meanwhile));
         let (failed, declared) = self.failed;
         add("failed_completions", (seen || declared).then_some(failed), part.completions(|cq| cq.failed));
         let succeeded = |call: &Call| call.count.saturating_sub(call.errors);

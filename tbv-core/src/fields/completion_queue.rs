@@ -1,34 +1,28 @@
 //! Fields of a completion queue of our own driver.
 
-use std::collections::HashMap;
-
 use super::{Field, Unit, Value, per_second};
 use crate::report::{Completions, Report};
 
-/// A completion queue, and what came since the report before.
+/// A completion queue, and what came in the time that is reported.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
     /// The queue.
     pub queue: Completions,
-    /// Completions put in since then.
+    /// Completions put in.
     pub produced: u64,
-    /// Completions taken out since then, in whatever way.
+    /// Completions taken out, in whatever way.
     pub consumed: u64,
-    /// Whether there is a state from before, so that these are of the same time as the queue's other numbers.
-    between: bool,
+    /// Whether that time is an interval.
+    in_interval: bool,
 }
 
 impl QueueRow {
-    /// Of a queue, given its state in the report before. Without one, what was counted since tracing began.
-    pub fn new(queue: &Completions, earlier: Option<&Completions>) -> Self {
-        let before = queue.before.map_or((0, 0), |before| (before.produced, before.consumed));
-        // A number that is used again belongs to another queue, whose totals begin anew.
-        let earlier = earlier.filter(|old| old.produced <= queue.produced && old.consumed <= queue.consumed);
-        let (produced, consumed) = earlier.map_or(before, |old| (old.produced, old.consumed));
+    /// Of a queue in a report of an interval, or of all the time.
+    pub fn new(queue: &Completions, in_interval: bool) -> Self {
         QueueRow {
-            between: earlier.is_some(),
-            produced: queue.produced.saturating_sub(produced),
-            consumed: queue.consumed.saturating_sub(consumed),
+            produced: queue.produced_meanwhile(),
+            consumed: queue.consumed_meanwhile(),
+            in_interval,
             queue: queue.clone(),
         }
     }
@@ -38,18 +32,9 @@ impl QueueRow {
         self.queue.produced.saturating_sub(self.queue.consumed)
     }
 
-    /// All of a report, given the one before.
-    pub fn all(report: &Report, earlier: Option<&Report>) -> Vec<Self> {
-        let key = |cq: &Completions| (cq.pid, cq.cqn);
-        let mut old: HashMap<(u32, u32), Vec<&Completions>> = HashMap::new();
-        for cq in earlier.into_iter().flat_map(|report| &report.completions) {
-            old.entry(key(cq)).or_default().push(cq);
-        }
-        let row = |cq: &Completions| {
-            let earlier = old.get(&key(cq)).into_iter().flatten().find(|old| old.device == cq.device);
-            QueueRow::new(cq, earlier.copied())
-        };
-        report.completions.iter().map(row).collect()
+    /// All of a report.
+    pub fn all(report: &Report) -> Vec<Self> {
+        report.completions.iter().map(|cq| QueueRow::new(cq, report.interval.is_some())).collect()
     }
 }
 
@@ -76,7 +61,7 @@ pub const FIELDS: &[Field<QueueRow>] = &[
         "state",
         "STATE",
         Unit::Word,
-        "`full`, `gone`, `existed` before tracing began, or `new`.",
+        "`full`, `gone`, `existed` when that time began, or `new`.",
         |row, _| {
             Value::text(match &row.queue {
                 queue if queue.destroyed == Some(true) => "gone",
@@ -151,7 +136,7 @@ pub const FIELDS: &[Field<QueueRow>] = &[
         |row, _| {
             // In an interval it is what neither a system call nor a purge took.
             Value::number(row.queue.consumed_in_user_space.or_else(|| {
-                let known = row.queue.mapped && row.between;
+                let known = row.queue.mapped && row.in_interval;
                 let taken = row.queue.consumed_by_ioctl.checked_add(row.queue.purged)?;
                 row.consumed.checked_sub(taken).filter(|_| known)
             }))
@@ -210,6 +195,7 @@ pub const FIELDS: &[Field<QueueRow>] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::TotalsBefore;
 
     fn queue(produced: u64, consumed: u64) -> Completions {
         serde_json::from_value(serde_json::json!({
@@ -220,21 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_the_difference_and_a_new_queue_of_the_same_number_begins_anew() {
-        let row = QueueRow::new(&queue(100, 96), Some(&queue(70, 70)));
+    fn what_came_is_what_came_since_that_time_began() {
+        let before = Some(TotalsBefore { produced: 70, consumed: 70 });
+        let row = QueueRow::new(&Completions { before, ..queue(100, 96) }, true);
         assert_eq!((row.produced, row.consumed, row.occupancy()), (30, 26, 4));
-        let row = QueueRow::new(&queue(5, 5), Some(&queue(70, 70)));
-        assert_eq!((row.produced, row.consumed), (5, 5));
-        let row = QueueRow::new(&queue(5, 2), None);
+        let row = QueueRow::new(&queue(5, 2), true);
         assert_eq!((row.produced, row.consumed), (5, 2));
     }
 
     #[test]
     fn a_full_queue_says_so() {
         let state = |row: &QueueRow| (super::super::named(FIELDS, "state").unwrap().read)(row, 1.0).plain();
-        assert_eq!(state(&QueueRow::new(&queue(8, 4), None)), "full");
-        assert_eq!(state(&QueueRow::new(&queue(8, 5), None)), "new");
+        assert_eq!(state(&QueueRow::new(&queue(8, 4), true)), "full");
+        assert_eq!(state(&QueueRow::new(&queue(8, 5), true)), "new");
         let gone = Completions { destroyed: Some(true), ..queue(8, 4) };
-        assert_eq!(state(&QueueRow::new(&gone, None)), "gone");
+        assert_eq!(state(&QueueRow::new(&gone, true)), "gone");
     }
 }

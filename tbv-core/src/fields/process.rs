@@ -49,6 +49,8 @@ pub struct ProcessRow {
     pub errors: u64,
     /// Completions put into its queues; `None` if it has none that is known.
     pub completions: Option<u64>,
+    /// Calls on devices whose driver tells of completions.
+    pub calls_told: u64,
     /// Work requests posted; `None` if its device's driver does not tell.
     pub posted: Option<u64>,
     /// Calls since tracing or the recording began, up to the end of that time.
@@ -64,7 +66,10 @@ impl ProcessRow {
         ProcessRow { pid, comm: comm.to_owned(), buckets: Some(Vec::new()), ..ProcessRow::default() }
     }
 
-    fn add(&mut self, call: &Call) {
+    fn add(&mut self, call: &Call, told: bool) {
+        if told {
+            self.calls_told = self.calls_told.saturating_add(call.count);
+        }
         self.calls = self.calls.saturating_add(call.count);
         self.errors = self.errors.saturating_add(call.errors);
         self.ns_pid = self.ns_pid.or(call.ns_pid);
@@ -87,6 +92,7 @@ impl ProcessRow {
         let mut rows: Vec<ProcessRow> = Vec::new();
         let mut places: HashMap<(u32, &str), usize> = HashMap::new();
         let mut last_of: HashMap<u32, usize> = HashMap::new();
+        let telling: BTreeSet<&str> = report.completions.iter().map(|cq| cq.device.as_str()).collect();
         for call in &report.calls {
             let place = *places.entry((call.pid, &call.comm)).or_insert_with(|| {
                 rows.push(ProcessRow::idle(call.pid, &call.comm));
@@ -94,7 +100,7 @@ impl ProcessRow {
                 rows.len() - 1
             });
             if let Some(row) = rows.get_mut(place) {
-                row.add(call);
+                row.add(call, telling.contains(call.device.as_str()));
             }
         }
         let mut of = |rows: &mut Vec<ProcessRow>, pid: u32| {
@@ -116,6 +122,13 @@ impl ProcessRow {
                 row.posted = Some(row.posted.unwrap_or(0).saturating_add(work.posted));
                 row.devices.insert(work.device.clone());
             }
+        }
+        // What its devices would have told of and have not, it did not do.
+        for row in
+            rows.iter_mut().filter(|row| row.devices.iter().any(|device| telling.contains(device.as_str())))
+        {
+            row.completions = row.completions.or(Some(0));
+            row.posted = row.posted.or(Some(0));
         }
         let ended: BTreeSet<u32> = report.system.iter().flat_map(|system| &system.ended).copied().collect();
         for row in &mut rows {
@@ -197,10 +210,10 @@ pub const FIELDS: &[Field<ProcessRow>] = &[
         "calls_per_completion",
         "CALLS/COMPL",
         Unit::Ratio,
-        "Calls for each completion; n/a without completions.",
+        "Calls for each completion, on devices whose driver tells; n/a without completions.",
         |row, _| {
             let completions = row.completions.filter(|n| *n > 0);
-            Value::real(completions.map(|n| row.calls as f64 / n as f64))
+            Value::real(completions.map(|n| row.calls_told as f64 / n as f64))
         },
     ),
     Field::<ProcessRow>::new(

@@ -239,6 +239,11 @@ impl Report {
         if self.calls.iter().try_fold(0, add).is_none() {
             return Some("it counts more calls than there can be".to_owned());
         }
+        let (rows, totals) =
+            (Totals::of(&self.calls), self.totals.unwrap_or_else(|| Totals::of(&self.calls)));
+        if rows.count > totals.count || rows.errors > totals.errors {
+            return Some(format!("{} calls in all, and {} in its rows", totals.count, rows.count));
+        }
         if let Some(odd) = self.calls.iter().find(|call| call.errors > call.count) {
             return Some(format!("{} calls of {}, and {} errors", odd.count, odd.op, odd.errors));
         }
@@ -361,6 +366,13 @@ mod tests {
         assert_eq!(read(&|_| {}), "");
         assert!(read(&|r| r.loss.rows_full = 7).contains("loss.total is 0, its parts add up to 7"));
         assert!(read(&|r| r.loss.total = 7).contains("add up to 0"));
+        assert!(read(&|r| r.calls = vec![call(5, 0)]).contains("0 calls in all, and 5 in its rows"));
+        let read = |change: &dyn Fn(&mut Report)| {
+            read(&|r| {
+                change(r);
+                r.totals = None;
+            })
+        };
         assert!(read(&|r| r.calls = vec![call(5, 99)]).contains("5 calls of POLL_CQ, and 99 errors"));
         assert!(read(&|r| r.calls = vec![call(u64::MAX, 0), call(2, 0)]).contains("more calls than"));
         let errnos = BTreeMap::from([("EINVAL".to_owned(), 2), ("EPERM".to_owned(), 1)]);

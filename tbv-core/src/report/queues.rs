@@ -67,13 +67,14 @@ pub struct Completions {
     /// taking and telling.
     #[serde(default)]
     pub polled: Option<u64>,
-    /// Of a queue that existed when tracing began: what had happened on it before; absent if it was created later.
+    /// Of a queue that existed when the time that is reported began: what had happened on it before; absent if it was
+    /// created later.
     #[serde(default)]
     pub before: Option<TotalsBefore>,
 }
 
-/// What had happened on a completion queue before its first event while traced; if it had none, up to its last event
-/// before tracing began.
+/// What had happened on a completion queue before an interval; or before its first event while traced, or if it had
+/// none, up to its last event before tracing began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TotalsBefore {
     /// Completions put in.
@@ -83,9 +84,14 @@ pub struct TotalsBefore {
 }
 
 impl Completions {
-    /// Completions put in while traced.
-    pub fn produced_while_traced(&self) -> u64 {
+    /// Completions put in during the time that is reported.
+    pub fn produced_meanwhile(&self) -> u64 {
         self.produced.saturating_sub(self.before.map_or(0, |before| before.produced))
+    }
+
+    /// Completions taken out during that time, in whatever way.
+    pub fn consumed_meanwhile(&self) -> u64 {
+        self.consumed.saturating_sub(self.before.map_or(0, |before| before.consumed))
     }
 }
 
@@ -178,12 +184,9 @@ mod tests {
             completions(key, &cq, &Devices::new(), false)
         };
         let new = report(Before::No, 0);
-        assert_eq!(
-            (new.consumed_in_user_space, new.produced_while_traced(), new.before),
-            (Some(82), 100, None)
-        );
+        assert_eq!((new.consumed_in_user_space, new.produced_meanwhile(), new.before), (Some(82), 100, None));
         let old = report(Before::Touched, 60);
-        assert_eq!((old.consumed_in_user_space, old.produced_while_traced()), (Some(22), 30));
+        assert_eq!((old.consumed_in_user_space, old.produced_meanwhile()), (Some(22), 30));
         assert_eq!(old.before, Some(TotalsBefore { produced: 70, consumed: 60 }));
         // Nothing tells how far its consumers are.
         assert_eq!(report(Before::Untouched, 60).consumed_in_user_space, None);

@@ -2,6 +2,7 @@
 //! while it can be merged.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
@@ -62,6 +63,10 @@ pub struct History {
     bytes: usize,
     most_bytes: usize,
     losses: Losses,
+    /// When the first one began, in its source's time.
+    origin_ns: Option<u64>,
+    /// All the time up to one interval's end, as it was asked for last.
+    summed: RefCell<Option<(u64, Report)>>,
 }
 
 impl Default for History {
@@ -80,6 +85,8 @@ impl History {
             bytes: 0,
             most_bytes,
             losses: Losses::default(),
+            origin_ns: None,
+            summed: RefCell::new(None),
         }
     }
 
@@ -155,10 +162,13 @@ impl History {
     }
 
     /// Times of a source that began anew begin anew, too; here they go on.
-    fn end_of(&self, report: &Report) -> u64 {
+    fn end_of(&mut self, report: &Report) -> u64 {
         let last = self.end_ns();
-        let interval = report.interval.map_or((0, report.duration_ns), |part| (part.start_ns, part.end_ns));
-        match interval {
+        let (start, end) =
+            report.interval.map_or((0, report.duration_ns), |part| (part.start_ns, part.end_ns));
+        // A recording may have begun later than tracing.
+        let origin = *self.origin_ns.get_or_insert(start);
+        match (start.saturating_sub(origin), end.saturating_sub(origin)) {
             (start, end) if start >= last && end >= start => end,
             _ => last.saturating_add(report.duration_ns),
         }
@@ -206,10 +216,22 @@ impl History {
 
     /// All the time up to the end of the interval at a place.
     pub fn whole(&self, at: usize) -> Option<Report> {
-        let mut entries = self.entries.iter().take(at + 1);
-        let mut whole = Report::clone(&entries.next()?.report);
-        entries.for_each(|entry| whole.merge(&entry.report));
-        whole.interval = None;
+        let until = self.entries.get(at)?.end_ns;
+        let mut summed = self.summed.borrow_mut();
+        // What was summed goes on, if it ends where an interval does.
+        let known = summed.take().filter(|(end, _)| {
+            *end <= until && self.entries.binary_search_by_key(end, |entry| entry.end_ns).is_ok()
+        });
+        let (end, mut whole) = match known {
+            Some(known) => known,
+            None => {
+                let first = self.entries.front()?;
+                (first.end_ns, Report { interval: None, ..Report::clone(&first.report) })
+            }
+        };
+        let later = self.entries.iter().take(at + 1).filter(|entry| entry.end_ns > end);
+        later.for_each(|entry| whole.merge(&entry.report));
+        *summed = Some((until, whole.clone()));
         Some(whole)
     }
 

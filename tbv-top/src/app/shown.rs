@@ -1,12 +1,13 @@
 //! What is shown of one time: the rows of all tables.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tbv_core::{
     Report,
     fields::{DeviceRow, ProcessRow, QueueRow, State},
     messages::QueuePair,
     report::Call,
+    system::Cost,
 };
 
 use super::{history::History, table::Key};
@@ -32,16 +33,16 @@ impl Shown {
     /// Of the interval at a place, or of the `whole` time up to its end.
     pub fn of(history: &History, at: usize, whole: bool) -> Option<Self> {
         let entry = history.get(at)?;
-        let before = at.checked_sub(1).and_then(|at| history.get(at)).map(|entry| &entry.report);
+        let before = at.checked_sub(1).and_then(|at| history.get(at)).map(|entry| entry.report.as_ref());
         let (report, earlier) = match whole {
             true => (Arc::new(history.whole(at)?), None),
-            false => (entry.report.clone(), before),
+            false => (entry.report.clone(), before.filter(|before| follows(&entry.report, before))),
         };
-        let mut shown = Shown::new(report, earlier.map(Arc::as_ref), history);
+        let mut shown = Shown::new(report, earlier, history);
+        let mut places: HashMap<(u32, String), usize> =
+            shown.processes.iter().enumerate().map(|(at, row)| ((row.pid, row.comm.clone()), at)).collect();
         for (known, state, so_far) in history.processes(at) {
-            let place =
-                shown.processes.iter().position(|row| (row.pid, &row.comm) == (known.pid, &known.comm));
-            let place = place.unwrap_or_else(|| {
+            let place = *places.entry((known.pid, known.comm.clone())).or_insert_with(|| {
                 shown.processes.push(ProcessRow::idle(known.pid, &known.comm));
                 shown.processes.len() - 1
             });
@@ -57,11 +58,11 @@ impl Shown {
         Some(shown)
     }
 
-    /// Of a report, given the one before it.
+    /// Of a report, given the one before it if nothing came in between.
     pub fn new(report: Arc<Report>, earlier: Option<&Report>, history: &History) -> Self {
         let seconds = report.duration_ns as f64 / 1e9;
-        let queues = QueueRow::all(&report, earlier);
-        let cost = cost(&report, earlier, seconds);
+        let queues = QueueRow::all(&report);
+        let cost = cost(&report, seconds);
         Shown {
             processes: ProcessRow::all(&report, &queues, &history.names()),
             devices: DeviceRow::all(&report, earlier, &queues),
@@ -89,13 +90,14 @@ impl Shown {
     }
 }
 
-fn cost(report: &Report, earlier: Option<&Report>, seconds: f64) -> Option<(f64, f64)> {
-    let of = |report: &Report| report.system.as_ref()?.cost;
-    let now = of(report)?;
-    let then = earlier.map_or_else(|| Some(Default::default()), of)?;
-    // Tracing that began anew counts anew.
-    let (ns, runs) = (now.run_ns.checked_sub(then.run_ns)?, now.runs.checked_sub(then.runs)?);
-    (runs > 0 && seconds > 0.0).then(|| (ns as f64 / (seconds * 1e9), ns as f64 / runs as f64))
+/// Whether a report begins where another one ends: not after tracing was off, or lines of a recording were left out.
+fn follows(report: &Report, before: &Report) -> bool {
+    report.interval.zip(before.interval).is_some_and(|(now, then)| now.start_ns == then.end_ns)
+}
+
+fn cost(report: &Report, seconds: f64) -> Option<(f64, f64)> {
+    let Cost { run_ns, runs } = report.system.as_ref()?.cost?;
+    (runs > 0 && seconds > 0.0).then(|| (run_ns as f64 / (seconds * 1e9), run_ns as f64 / runs as f64))
 }
 
 /// The key of a process.
@@ -160,6 +162,47 @@ mod tests {
         assert_eq!(whole.queues[0].produced, 150);
         let part = Shown::of(&history, 4, false).unwrap();
         assert_eq!(part.queues[0].produced, 30);
+    }
+
+    #[test]
+    fn a_recording_may_begin_late_and_have_gaps() {
+        let mut history = History::default();
+        [58, 59, 64].into_iter().for_each(|number| history.push(fixture::interval(number, 1), |_| {}));
+        let ends = [0, 1, 2].map(|at| history.get(at).unwrap().end_ns / 1_000_000_000);
+        assert_eq!(ends, [1, 2, 7]);
+        let seen = |at| {
+            let shown = Shown::of(&history, at, false).unwrap();
+            (shown.queues[0].produced, shown.devices[0].sent)
+        };
+        // What happened while nobody looked is in no rate.
+        assert_eq!([seen(0), seen(1), seen(2)], [(30, None), (30, Some(65_536 * 30)), (30, None)]);
+        assert_eq!(Shown::of(&history, 1, true).unwrap().queues[0].produced, 60);
+    }
+
+    #[test]
+    fn sums_go_on_from_the_last_one_and_begin_anew_where_they_cannot() {
+        let mut history = History::default();
+        (1..=4).for_each(|number| history.push(fixture::interval(number, 2), |_| {}));
+        let calls = |at| history.whole(at).unwrap().totals().0;
+        let sum = |until| (1..=until).map(|number| fixture::interval(number, 2).totals().0).sum::<u64>();
+        for at in [1, 3, 3, 0, 2] {
+            assert_eq!(calls(at), sum(at as u64 + 1));
+        }
+    }
+
+    #[test]
+    fn only_calls_on_devices_that_tell_are_a_price_of_completions() {
+        let mut report = fixture::interval(1, 2);
+        report
+            .calls
+            .iter_mut()
+            .filter(|call| call.op == "QUERY_PORT")
+            .for_each(|call| call.device = "rxe0".into());
+        report.completions.iter_mut().for_each(|cq| cq.produced = 0);
+        report.work_requests.clear();
+        let shown = Shown::new(Arc::new(report), None, &History::default());
+        let row = &shown.processes[0];
+        assert_eq!((row.calls_told, row.completions, row.posted), (row.calls - 1, Some(0), Some(0)));
     }
 
     #[test]

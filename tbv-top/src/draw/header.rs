@@ -88,16 +88,21 @@ fn how(app: &App, shown: &Shown) -> String {
 /// Calls and completions of all, and how they went.
 fn sums(app: &App, shown: &Shown, paper: &mut Paper<'_>) {
     let look = paper.look;
-    let calls = shown.report.totals().0;
-    let seconds = shown.seconds.max(1e-9);
-    let known: Vec<u64> = shown.processes.iter().filter_map(|row| row.completions).collect();
-    let completions = (!known.is_empty()).then(|| known.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)));
-    let mut text = format!("calls {}/s", rate(calls as f64 / seconds));
-    text.push_str(&match completions {
+    let a_second = |n: u64| match shown.seconds {
+        // Nobody knows in which time.
+        seconds if seconds <= 0.0 => "n/a".to_owned(),
+        seconds => format!("{}/s", rate(n as f64 / seconds)),
+    };
+    // Calls on devices that don't tell of completions are no price of those that are told.
+    let known = shown.processes.iter().filter_map(|row| Some((row.completions?, row.calls_told)));
+    let sums = known
+        .reduce(|(n, calls), (more, more_calls)| (n.saturating_add(more), calls.saturating_add(more_calls)));
+    let mut text = format!("calls {}", a_second(shown.report.totals().0));
+    text.push_str(&match sums {
         None => "  completions n/a".to_owned(),
-        Some(0) => "  completions 0/s".to_owned(),
-        Some(n) => {
-            format!("  completions {}/s  {:.2} calls each", rate(n as f64 / seconds), calls as f64 / n as f64)
+        Some((0, _)) => format!("  completions {}", a_second(0)),
+        Some((n, calls)) => {
+            format!("  completions {}  {:.2} calls each", a_second(n), calls as f64 / n as f64)
         }
     });
     let x = paper.put(0, 0, &(text + "  "), Style::new().add_modifier(Modifier::BOLD));

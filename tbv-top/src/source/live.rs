@@ -64,7 +64,7 @@ impl Live {
         let measurement = Measurement::start(&options, filters.clone())?.with_system();
         let (commands, receive) = unbounded_channel();
         let collector = Collector {
-            began: Instant::now(),
+            began: measurement.begin(),
             from_begin: recorder.is_some(),
             options,
             filters,
@@ -74,6 +74,7 @@ impl Live {
             stream: None,
             number: 0,
             attachments: 1,
+            since_began: Duration::ZERO,
             news,
         };
         let over = Over(collector.news.clone());
@@ -139,6 +140,8 @@ struct Collector {
     number: u64,
     /// How often it attached.
     attachments: u32,
+    /// When it last did, since it began.
+    since_began: Duration,
     news: UnboundedSender<Message>,
 }
 
@@ -199,9 +202,11 @@ impl Collector {
     /// Passes on what came in an interval, at its place in the whole run.
     fn interval_is_over(&mut self, mut report: Report) {
         self.number += 1;
-        let end_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let start_ns = end_ns.saturating_sub(report.duration_ns);
-        report.interval = Some(Interval { number: self.number, start_ns, end_ns });
+        let before = u64::try_from(self.since_began.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(part) = &mut report.interval {
+            let Interval { start_ns, end_ns, .. } = *part;
+            *part = Interval { number: self.number, start_ns: before + start_ns, end_ns: before + end_ns };
+        }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(&report)
         {
@@ -267,6 +272,7 @@ impl Collector {
         let Tracing::Off(_, failed) = &mut self.tracing else { return };
         match Measurement::start(&self.options, self.filters.clone()) {
             Ok(measurement) => {
+                self.since_began = measurement.begin().duration_since(self.began);
                 self.tracing = Tracing::On(Box::new(measurement.with_system()));
                 self.attachments += 1;
                 self.attached();

@@ -116,7 +116,7 @@ fn queue_pairs(report: &Report) -> Vec<Counters> {
 }
 
 fn completion_queues(report: &Report) -> Vec<Counters> {
-    let rows: Vec<QueueRow> = report.completions.iter().map(|cq| QueueRow::new(cq, None)).collect();
+    let rows = QueueRow::all(report);
     let fields = OF_QUEUES.iter().filter_map(|name| fields::named(fields::completion_queue::FIELDS, name));
     let family = |field: &'static Field<QueueRow>| {
         let samples =
