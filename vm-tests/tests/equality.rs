@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use vm_tests::calls::{self, Counts};
 use vm_tests::command::LIMIT;
 use vm_tests::strace::{self, Trace};
-use vm_tests::{perftest, report, rxe};
+use vm_tests::{perftest, report, rxe, tier};
 
 const RAW: &str = env!("CARGO_BIN_EXE_uverbs-raw");
 
@@ -88,10 +88,11 @@ fn ibv_devinfo_equals_strace() -> Result<()> {
 
 #[test]
 fn eight_threads_equal_strace() -> Result<()> {
-    let (counts, _) = same(&[RAW, "--threads", "8", "--count", "20"], 0)?;
+    let rounds = tier::pick(8, 20);
+    let (counts, _) = same(&[RAW, "--threads", "8", "--count", &rounds.to_string()], 0)?;
     ensure!(calls::pids(&counts).len() == 1, "{counts:?}");
     // Each thread sends this case once a round.
-    ensure!(calls::of(&counts, "ioctl", "IOCTL_0x5401") == 8 * 20, "{counts:?}");
+    ensure!(calls::of(&counts, "ioctl", "IOCTL_0x5401") == 8 * rounds, "{counts:?}");
     Ok(())
 }
 

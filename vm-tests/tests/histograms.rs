@@ -296,7 +296,7 @@ fn memory(pid: u32) -> Result<u64> {
 #[test]
 fn memory_stays_as_it_is_however_long_it_runs() -> Result<()> {
     // Half an hour at the full rate, in the full tier.
-    let seconds = tier::pick(15, 1800);
+    let seconds = tier::pick(10, 1800);
     let _traffic = usb4::traffic("ioctl")?;
     let file = "/tmp/long.jsonl";
     let _ = fs::remove_file(file);
