@@ -1,18 +1,18 @@
 //! Reports of times that follow each other, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     latency::Distribution,
-    loss::Losses,
     messages::{QueuePair, SpanRow},
-    report::{Call, Completions, Report, Totals, WorkRequests},
+    report::{Call, Completions, Report, Totals, TotalsBefore, WorkRequests},
     system::{Cost, System},
 };
 
 impl Report {
-    /// Adds what came in the time after this one. Sums and histograms are exact; smallest and largest of a time are as
-    /// exact as those of its parts. A queue's totals of its life are the later ones.
+    /// Adds what came in a time after this one. Sums and histograms are exact; smallest and largest of a time are as
+    /// exact as those of its parts. A queue's totals of its life are the later ones; what happened on it between the two
+    /// times is part of what had happened before.
     pub fn merge(&mut self, later: &Report) {
         let (count, errors) = self.totals();
         let (more, more_errors) = later.totals();
@@ -23,7 +23,9 @@ impl Report {
             (mine.number, mine.end_ns) = (theirs.number, theirs.end_ns);
         }
         merge_by(&mut self.calls, &later.calls, call_key, merge_call);
-        merge_by(&mut self.completions, &later.completions, queue_key, merge_queue);
+        // One that is new in the later time is another one, though it may have the number of one that is gone.
+        let same = |_: &Completions, theirs: &Completions| theirs.before.is_some();
+        merge_same(&mut self.completions, &later.completions, queue_key, same, merge_queue);
         merge_by(&mut self.work_requests, &later.work_requests, work_key, |mine, theirs| {
             mine.posted = mine.posted.saturating_add(theirs.posted);
             mine.signalled = mine.signalled.saturating_add(theirs.signalled);
@@ -41,10 +43,10 @@ impl Report {
             |fell| (fell.pid, fell.reason.clone()),
             |mine, theirs| mine.queues = mine.queues.saturating_add(theirs.queues),
         );
-        self.loss = merge_losses(&self.loss, &later.loss);
+        self.loss = self.loss.plus(&later.loss);
         self.ran_at_begin = self.ran_at_begin.saturating_add(later.ran_at_begin);
         self.environment = later.environment.clone();
-        self.system = merge_systems(self.system.take(), later.system.as_ref());
+        self.system = merge_systems(self.system.take(), later);
         self.exit_status = later.exit_status;
     }
 }
@@ -73,12 +75,27 @@ fn merge_by<R: Clone, K: Ord>(
     key: impl Fn(&R) -> K,
     merge: impl Fn(&mut R, &R),
 ) {
+    merge_same(mine, theirs, key, |_, _| true, merge);
+}
+
+/// The same, but where the last of a key is not the same thing: that one stays as it is, and the new one stands for the
+/// key from then on.
+fn merge_same<R: Clone, K: Ord>(
+    mine: &mut Vec<R>,
+    theirs: &[R],
+    key: impl Fn(&R) -> K,
+    same: impl Fn(&R, &R) -> bool,
+    merge: impl Fn(&mut R, &R),
+) {
     let mut places: BTreeMap<K, usize> = mine.iter().enumerate().map(|(at, row)| (key(row), at)).collect();
     for row in theirs {
-        let at = *places.entry(key(row)).or_insert(mine.len());
-        match mine.get_mut(at) {
-            Some(old) => merge(old, row),
-            None => mine.push(row.clone()),
+        let at = places.entry(key(row)).or_insert(mine.len());
+        match mine.get_mut(*at) {
+            Some(old) if same(old, row) => merge(old, row),
+            _ => {
+                *at = mine.len();
+                mine.push(row.clone());
+            }
         }
     }
 }
@@ -137,18 +154,17 @@ fn merge_call(mine: &mut Call, theirs: &Call) {
 }
 
 fn merge_queue(mine: &mut Completions, theirs: &Completions) {
-    // A number that is used again belongs to another queue: what that one tells is what there is.
-    if theirs.before.is_none() {
-        *mine = theirs.clone();
-        return;
-    }
     let sum = |a: u64, b: u64| a.saturating_add(b);
     // Told by a probe in one of the times, or in both.
     let told = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| sum(a, b)).or(a).or(b);
+    let before = TotalsBefore {
+        produced: theirs.produced.saturating_sub(sum(mine.produced_meanwhile(), theirs.produced_meanwhile())),
+        consumed: theirs.consumed.saturating_sub(sum(mine.consumed_meanwhile(), theirs.consumed_meanwhile())),
+    };
     *mine = Completions {
         consumed_by_ioctl: sum(mine.consumed_by_ioctl, theirs.consumed_by_ioctl),
         purged: sum(mine.purged, theirs.purged),
-        untimed: mine.untimed.zip(theirs.untimed).map(|(a, b)| sum(a, b)),
+        untimed: told(mine.untimed, theirs.untimed),
         failed: sum(mine.failed, theirs.failed),
         overflows: sum(mine.overflows, theirs.overflows),
         polls_hit: told(mine.polls_hit, theirs.polls_hit),
@@ -161,7 +177,7 @@ fn merge_queue(mine: &mut Completions, theirs: &Completions) {
             (Some(_), Some(_)) => None,
             (a, b) => a.or(b),
         },
-        before: mine.before,
+        before: (mine.before.is_some() || before.produced > 0 || before.consumed > 0).then_some(before),
         ..theirs.clone()
     };
 }
@@ -198,9 +214,11 @@ fn merge_queue_pair(mine: &mut QueuePair, theirs: &QueuePair) {
 }
 
 /// The system is as it is later; who ended in both times, and what they cost, are added up.
-fn merge_systems(mine: Option<System>, theirs: Option<&System>) -> Option<System> {
-    let (Some(mine), Some(theirs)) = (mine, theirs) else { return theirs.cloned() };
-    let mut ended = mine.ended;
+fn merge_systems(mine: Option<System>, later: &Report) -> Option<System> {
+    let (Some(mine), Some(theirs)) = (mine, &later.system) else { return later.system.clone() };
+    // Whoever calls later has the number of one that ended.
+    let calls: BTreeSet<u32> = later.calls.iter().map(|call| call.pid).collect();
+    let mut ended: Vec<u32> = mine.ended.into_iter().filter(|pid| !calls.contains(pid)).collect();
     ended.extend(&theirs.ended);
     let cost = mine.cost.zip(theirs.cost).map(|(a, b)| Cost {
         run_ns: a.run_ns.saturating_add(b.run_ns),
@@ -209,15 +227,10 @@ fn merge_systems(mine: Option<System>, theirs: Option<&System>) -> Option<System
     Some(System { ended, cost, ..theirs.clone() })
 }
 
-fn merge_losses(mine: &Losses, theirs: &Losses) -> Losses {
-    let sum = mine.plus(theirs);
-    // What runs or is off is so at the end.
-    Losses { in_flight: theirs.in_flight, left_running: theirs.left_running, ..sum }.summed()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Losses;
 
     /// A report of an interval in which `POLL_CQ` was called with these latencies.
     fn report(number: u64, latencies: &[u64], produced: u64) -> Report {
@@ -240,9 +253,10 @@ mod tests {
             "completions": [{
                 "pid": 1, "device": "d", "cqn": 3, "entries": 4, "mapped": true, "produced": produced,
                 "consumed": produced, "consumed_by_ioctl": 1, "failed": 0, "overflows": 2, "occupancy_max": number,
-                "before": {"produced": 3, "consumed": 2}
+                "before": {"produced": if number == 1 { 3 } else { 5 }, "consumed": if number == 1 { 2 } else { 5 }},
+                "untimed": if number == 1 { Some(1) } else { None }
             }],
-            "system": {"ended": [number], "devices": [], "links": [], "cost": {"run_ns": 5 * number, "runs": number}},
+            "system": {"ended": [1, number + 6], "devices": [], "links": [], "cost": {"run_ns": 5 * number, "runs": number}},
             "loss": serde_json::to_value(Losses { ring_full: 2, in_flight: 1, ..Losses::default() }.summed()).unwrap(),
             "exit_status": null
         }))
@@ -266,21 +280,38 @@ mod tests {
         );
         // As at the begin of the first.
         assert_eq!((queue.produced_meanwhile(), queue.consumed_meanwhile()), (6, 7));
+        assert_eq!(queue.untimed, Some(1));
+        // Process 1 called after its number had ended.
         let system = sum.system.as_ref().unwrap();
-        assert_eq!((&system.ended, system.cost), (&vec![1, 2], Some(Cost { run_ns: 15, runs: 3 })));
+        assert_eq!((&system.ended, system.cost), (&vec![7, 1, 8], Some(Cost { run_ns: 15, runs: 3 })));
         let interval = sum.interval.unwrap();
         assert_eq!((interval.number, interval.start_ns, interval.end_ns, sum.duration_ns), (2, 0, 20, 20));
-        assert_eq!((sum.loss.ring_full, sum.loss.in_flight, sum.loss.total), (4, 1, 5));
+        // Only the last interval before tracing ends tells of calls in flight; it may begin again.
+        assert_eq!((sum.loss.ring_full, sum.loss.in_flight, sum.loss.total), (4, 2, 6));
         assert_eq!(sum.totals(), (4, 2));
         assert!(sum.contradiction().is_none());
     }
 
     #[test]
-    fn a_queue_that_is_new_in_the_later_time_takes_the_place_of_the_one_that_had_its_number() {
-        let (mut a, mut b) = (report(1, &[10], 5), report(2, &[20], 9));
+    fn a_queue_that_is_new_in_the_later_time_stands_beside_the_one_that_had_its_number() {
+        let (mut a, mut b, mut c) = (report(1, &[10], 5), report(2, &[20], 9), report(3, &[20], 11));
+        let first = a.completions[0].clone();
         b.completions[0].before = None;
+        c.completions[0].before = Some(TotalsBefore { produced: 9, consumed: 9 });
         a.merge(&b);
-        assert_eq!(a.completions, b.completions);
+        assert_eq!(a.completions, [first.clone(), b.completions[0].clone()]);
+        a.merge(&c);
+        assert_eq!((a.completions.len(), &a.completions[0]), (2, &first));
+        assert_eq!((a.completions[1].produced_meanwhile(), a.completions[1].before), (11, None));
+    }
+
+    #[test]
+    fn what_happened_between_two_times_is_in_neither() {
+        let (mut a, mut b) = (report(1, &[10], 5), report(2, &[20], 100));
+        b.completions[0].before = Some(TotalsBefore { produced: 98, consumed: 97 });
+        a.merge(&b);
+        let queue = &a.completions[0];
+        assert_eq!((queue.produced, queue.produced_meanwhile(), queue.consumed_meanwhile()), (100, 4, 6));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::error::Category;
 
 use crate::{
     error::{Error, Result},
-    report::{Report, SCHEMA_VERSION},
+    report::{Interval, Report, SCHEMA_VERSION},
 };
 
 /// Bytes of the largest report that is read: every row and bucket that the maps hold makes less.
@@ -27,7 +27,7 @@ pub fn read(path: &Path) -> Result<impl Iterator<Item = Result<Report>>> {
     } else {
         Box::new(BufReader::new(File::open(path).map_err(|e| fail(e.to_string()))?))
     };
-    let mut reports = Reports { file, whole: Vec::new(), number: 0, ended: false };
+    let mut reports = Reports { file, whole: Vec::new(), number: 0, ended: false, last_end_ns: 0 };
     let first = match reports.next() {
         Some(first) => first,
         None => return Err(fail("the file is empty".to_owned())),
@@ -43,6 +43,8 @@ struct Reports {
     /// Reports so far.
     number: u64,
     ended: bool,
+    /// End of the last interval.
+    last_end_ns: u64,
 }
 
 impl Iterator for Reports {
@@ -52,7 +54,7 @@ impl Iterator for Reports {
         if self.ended {
             return None;
         }
-        let report = self.read().transpose();
+        let report = self.read().and_then(|report| self.in_order(report)).transpose();
         self.number += 1;
         self.ended = !matches!(report, Some(Ok(_)));
         let number = self.number;
@@ -65,6 +67,22 @@ impl Iterator for Reports {
 }
 
 impl Reports {
+    /// What would be counted twice is an error. After a result of the whole time another recording may begin.
+    fn in_order(&mut self, report: Option<Report>) -> Result<Option<Report>, String> {
+        let interval = report.as_ref().and_then(|report| report.interval);
+        let Some(Interval { number, start_ns, end_ns }) = interval else {
+            self.last_end_ns = 0;
+            return Ok(report);
+        };
+        if start_ns < self.last_end_ns || end_ns < start_ns {
+            return Err(format!(
+                "interval {number} begins before the one before it ends: something is there twice"
+            ));
+        }
+        self.last_end_ns = end_ns;
+        Ok(report)
+    }
+
     /// The next one: a line, or as many as an indented one has.
     fn read(&mut self) -> Result<Option<Report>, String> {
         self.whole.clear();
@@ -75,6 +93,10 @@ impl Reports {
             let read = read.map_err(|e| e.to_string())?;
             if self.whole.len() as u64 > MOST_BYTES {
                 return Err("not a tbv-trace report: none is that large".to_owned());
+            }
+            if read > 0 && self.whole.iter().all(u8::is_ascii_whitespace) {
+                self.whole.clear();
+                continue;
             }
             if read == 0 {
                 return match self.whole.iter().all(u8::is_ascii_whitespace) {

@@ -137,6 +137,7 @@ pub fn interval(number: u64, processes: u32) -> Report {
         duration_ns: SECOND,
         filters: Vec::new(),
         interval: Some(Interval { number, start_ns: (number - 1) * SECOND, end_ns: number * SECOND }),
+        added_up: false,
         calls,
         totals: Some(Totals { count, errors }),
         completions: all.map(|(process, cq)| queue(process, cq, number, 30)).collect(),

@@ -16,7 +16,7 @@ pub mod source;
 mod terminal;
 
 use std::{
-    env, fs,
+    env,
     io::{IsTerminal as _, Write as _, stdin, stdout},
     path::Path,
     process::ExitCode,
@@ -24,7 +24,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use tbv_core::{Options, Spans, devices, result_file::is_same_file};
+use tbv_core::{
+    Options, Spans, devices,
+    result_file::{ResultFile, is_same_file},
+};
 
 use crate::{
     app::{App, Message, Source, Which, player::Player},
@@ -160,6 +163,7 @@ fn draw_picture(args: &ShowArgs, recording: replay::Recording, file: &Path) -> R
     }
     let app = loaded(args, recording)?;
     let picture = picture::svg(&app, args.size);
-    fs::write(file, picture).with_context(|| format!("cannot write {}", file.display()))?;
+    let written = ResultFile::open(file).and_then(|mut file| file.write_all(picture.as_bytes()));
+    written.with_context(|| format!("cannot write {}", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }

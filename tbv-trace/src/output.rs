@@ -66,7 +66,8 @@ pub(crate) fn recorded(file: &Path, mut out: Reports, intervals: bool) -> Result
         }
     }
     let Some(mut whole) = whole else { return Ok(shown) };
-    if whole.interval.take().is_some() {
+    if whole.interval.is_some() {
+        whole = whole.to_add_up();
         say!("{} has no result of the whole time: its writer was killed, or still writes", file.display());
         say!("its intervals are added up");
     }

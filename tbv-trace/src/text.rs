@@ -186,7 +186,7 @@ fn completions(report: &Report) -> String {
             c.produced.to_string(),
             c.consumed.to_string(),
             c.consumed_by_ioctl.to_string(),
-            c.consumed_in_user_space.map_or_else(|| ABSENT.to_owned(), |n| n.to_string()),
+            c.consumed_in_user_space_meanwhile().map_or_else(|| ABSENT.to_owned(), |n| n.to_string()),
             c.purged.to_string(),
             c.failed.to_string(),
             c.overflows.to_string(),
@@ -297,15 +297,15 @@ fn footer(out: &mut String, report: &Report, iterations: Option<u64>) -> std::fm
     if let Some(n) = iterations {
         write!(out, ", {:.2} calls per iteration", total as f64 / n as f64)?;
     }
-    let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
+    let exact = if report.has_exact_extremes() { "min and max exact, percentiles" } else { "all" };
     writeln!(out, "\nlatency  inside the call; {exact} ±{:.1} %", RELATIVE_ERROR * 100.0)?;
     out.push_str(of_interval(report));
     writeln!(out, "{}", losses(&report.loss))
 }
 
-/// The note of a report that is of an interval.
+/// The note of a report that is of an interval, or of several.
 pub(crate) fn of_interval(report: &Report) -> &'static str {
-    if report.interval.is_some() { OF_INTERVALS } else { "" }
+    if report.has_exact_extremes() { "" } else { OF_INTERVALS }
 }
 
 /// What was lost, each way by its name.

@@ -12,17 +12,14 @@ pub struct QueueRow {
     pub produced: u64,
     /// Completions taken out, in whatever way.
     pub consumed: u64,
-    /// Whether that time is an interval.
-    in_interval: bool,
 }
 
 impl QueueRow {
-    /// Of a queue in a report of an interval, or of all the time.
-    pub fn new(queue: &Completions, in_interval: bool) -> Self {
+    /// Of a queue in a report.
+    pub fn new(queue: &Completions) -> Self {
         QueueRow {
             produced: queue.produced_meanwhile(),
             consumed: queue.consumed_meanwhile(),
-            in_interval,
             queue: queue.clone(),
         }
     }
@@ -34,7 +31,7 @@ impl QueueRow {
 
     /// All of a report.
     pub fn all(report: &Report) -> Vec<Self> {
-        report.completions.iter().map(|cq| QueueRow::new(cq, report.interval.is_some())).collect()
+        report.completions.iter().map(QueueRow::new).collect()
     }
 }
 
@@ -133,14 +130,7 @@ pub const FIELDS: &[Field<QueueRow>] = &[
         "IN USER SPACE",
         Unit::Count,
         "Completions taken out without a system call.",
-        |row, _| {
-            // In an interval it is what neither a system call nor a purge took.
-            Value::number(row.queue.consumed_in_user_space.or_else(|| {
-                let known = row.queue.mapped && row.in_interval;
-                let taken = row.queue.consumed_by_ioctl.checked_add(row.queue.purged)?;
-                row.consumed.checked_sub(taken).filter(|_| known)
-            }))
-        },
+        |row, _| Value::number(row.queue.consumed_in_user_space_meanwhile()),
     ),
     Field::<QueueRow>::new(
         "polls_hit",
@@ -208,18 +198,18 @@ mod tests {
     #[test]
     fn what_came_is_what_came_since_that_time_began() {
         let before = Some(TotalsBefore { produced: 70, consumed: 70 });
-        let row = QueueRow::new(&Completions { before, ..queue(100, 96) }, true);
+        let row = QueueRow::new(&Completions { before, ..queue(100, 96) });
         assert_eq!((row.produced, row.consumed, row.occupancy()), (30, 26, 4));
-        let row = QueueRow::new(&queue(5, 2), true);
+        let row = QueueRow::new(&queue(5, 2));
         assert_eq!((row.produced, row.consumed), (5, 2));
     }
 
     #[test]
     fn a_full_queue_says_so() {
         let state = |row: &QueueRow| (super::super::named(FIELDS, "state").unwrap().read)(row, 1.0).plain();
-        assert_eq!(state(&QueueRow::new(&queue(8, 4), true)), "full");
-        assert_eq!(state(&QueueRow::new(&queue(8, 5), true)), "new");
+        assert_eq!(state(&QueueRow::new(&queue(8, 4))), "full");
+        assert_eq!(state(&QueueRow::new(&queue(8, 5))), "new");
         let gone = Completions { destroyed: Some(true), ..queue(8, 4) };
-        assert_eq!(state(&QueueRow::new(&gone, true)), "gone");
+        assert_eq!(state(&QueueRow::new(&gone)), "gone");
     }
 }

@@ -48,6 +48,10 @@ pub struct Report {
     /// The interval that this is of; absent in a report of the whole time.
     #[serde(default)]
     pub interval: Option<Interval>,
+    /// Whether intervals were added up to it, as the whole time was not written: minimum and maximum latencies are then
+    /// known as exactly as percentiles are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub added_up: bool,
     /// One element per process, device and operation.
     pub calls: Vec<Call>,
     /// Sums over all rows, those that a filter left out of `calls` too; absent in reports of older versions.
@@ -163,6 +167,7 @@ impl Report {
             duration_ns: 0,
             filters: Vec::new(),
             interval: None,
+            added_up: false,
             totals: Some(Totals::of(&calls)),
             calls,
             completions: snapshot
@@ -202,6 +207,17 @@ impl Report {
         self.interval = Some(interval);
         // Known for a queue's life only: the kernel doesn't see when it happens.
         self.completions.iter_mut().for_each(|cq| cq.consumed_in_user_space = None);
+    }
+
+    /// What intervals that follow are to be merged into: this one, as a time of its own.
+    #[must_use]
+    pub fn to_add_up(&self) -> Self {
+        Report { interval: None, added_up: true, ..self.clone() }
+    }
+
+    /// Whether minimum and maximum latencies are exact.
+    pub fn has_exact_extremes(&self) -> bool {
+        self.interval.is_none() && !self.added_up
     }
 
     /// Leaves only rows with failures.
@@ -247,8 +263,14 @@ impl Report {
         if let Some(odd) = self.calls.iter().find(|call| call.errors > call.count) {
             return Some(format!("{} calls of {}, and {} errors", odd.count, odd.op, odd.errors));
         }
+        let odd = self.completions.iter().find(|cq| {
+            cq.before.is_some_and(|before| before.produced > cq.produced || before.consumed > cq.consumed)
+        });
+        if let Some(odd) = odd {
+            return Some(format!("completion queue {} has fewer completions than it had before", odd.cqn));
+        }
         // An interval's names may be of a moment later than its numbers.
-        if self.interval.is_some() {
+        if !self.has_exact_extremes() {
             return None;
         }
         let named = |call: &Call| call.errnos.values().fold(0, |sum: u64, n| sum.saturating_add(*n));

@@ -93,6 +93,15 @@ impl Completions {
     pub fn consumed_meanwhile(&self) -> u64 {
         self.consumed.saturating_sub(self.before.map_or(0, |before| before.consumed))
     }
+
+    /// Completions taken out during that time without a system call: what neither one nor a purge took. `None` if the
+    /// queue was not published, or had no event that would tell.
+    pub fn consumed_in_user_space_meanwhile(&self) -> Option<u64> {
+        let (produced, consumed) = (self.produced_meanwhile(), self.consumed_meanwhile());
+        let told = self.mapped && (self.before.is_none() || produced > 0 || consumed > 0);
+        let taken = self.consumed_by_ioctl.saturating_add(self.purged);
+        self.consumed_in_user_space.or_else(|| told.then(|| consumed.saturating_sub(taken)))
+    }
 }
 
 /// Queues of one process that are polled by system call, though it wanted to poll them in user space.

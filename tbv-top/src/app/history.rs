@@ -23,6 +23,8 @@ pub struct Entry {
     pub report: Arc<Report>,
     /// Its end, in nanoseconds since the first one began.
     pub end_ns: u64,
+    /// Number of the last interval that is part of it.
+    last: u64,
     /// Calls of each process: in it, and up to its end.
     calls: HashMap<usize, (u64, u64)>,
     bytes: usize,
@@ -65,7 +67,9 @@ pub struct History {
     losses: Losses,
     /// When the first one began, in its source's time.
     origin_ns: Option<u64>,
-    /// All the time up to one interval's end, as it was asked for last.
+    /// Intervals that came.
+    came: u64,
+    /// All the time up to the end of the interval of a number, as it was asked for last.
     summed: RefCell<Option<(u64, Report)>>,
 }
 
@@ -86,6 +90,7 @@ impl History {
             most_bytes,
             losses: Losses::default(),
             origin_ns: None,
+            came: 0,
             summed: RefCell::new(None),
         }
     }
@@ -152,7 +157,8 @@ impl History {
         }
         let bytes = size(&report) + calls.len() * 48;
         self.bytes += bytes;
-        self.entries.push_back(Entry { report: Arc::new(report), end_ns, calls, bytes });
+        self.came += 1;
+        self.entries.push_back(Entry { report: Arc::new(report), end_ns, last: self.came, calls, bytes });
         while self.bytes > self.most_bytes {
             match self.coarsen() {
                 Some(place) => moved(place),
@@ -183,18 +189,12 @@ impl History {
         self.known.len() - 1
     }
 
-    /// Merges two neighbours that are short together, the oldest of them; the place of the second. Nothing if all are
-    /// new: then the oldest goes, at place 0.
+    /// Merges two neighbours that are short together, the oldest of them; the place of the second. If all are new, the
+    /// two oldest; one alone stays.
     fn coarsen(&mut self) -> Option<usize> {
         let old = self.entries.len().saturating_sub(UNTOUCHED.min(self.entries.len() / 2));
         let length = |at: usize| self.entries.get(at).map_or(u64::MAX, |entry| entry.report.duration_ns);
-        let place = (1..old).min_by_key(|at| length(at - 1).saturating_add(length(*at)));
-        let Some(place) = place else {
-            return (self.entries.len() > 1).then(|| {
-                self.bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes);
-                0
-            });
-        };
+        let place = (1..old).min_by_key(|at| length(at - 1).saturating_add(length(*at))).unwrap_or(1);
         let later = self.entries.remove(place)?;
         let earlier = self.entries.get_mut(place - 1)?;
         self.bytes -= later.bytes + earlier.bytes;
@@ -203,7 +203,7 @@ impl History {
             let of = earlier.calls.entry(*number).or_default();
             *of = (of.0.saturating_add(*calls), *so_far);
         }
-        earlier.end_ns = later.end_ns;
+        (earlier.end_ns, earlier.last) = (later.end_ns, later.last);
         earlier.bytes = size(&earlier.report) + earlier.calls.len() * 48;
         self.bytes += earlier.bytes;
         Some(place)
@@ -216,20 +216,20 @@ impl History {
 
     /// All the time up to the end of the interval at a place.
     pub fn whole(&self, at: usize) -> Option<Report> {
-        let until = self.entries.get(at)?.end_ns;
+        let until = self.entries.get(at)?.last;
         let mut summed = self.summed.borrow_mut();
         // What was summed goes on, if it ends where an interval does.
-        let known = summed.take().filter(|(end, _)| {
-            *end <= until && self.entries.binary_search_by_key(end, |entry| entry.end_ns).is_ok()
+        let known = summed.take().filter(|(last, _)| {
+            *last <= until && self.entries.binary_search_by_key(last, |entry| entry.last).is_ok()
         });
-        let (end, mut whole) = match known {
+        let (last, mut whole) = match known {
             Some(known) => known,
             None => {
                 let first = self.entries.front()?;
-                (first.end_ns, Report { interval: None, ..Report::clone(&first.report) })
+                (first.last, first.report.to_add_up())
             }
         };
-        let later = self.entries.iter().take(at + 1).filter(|entry| entry.end_ns > end);
+        let later = self.entries.iter().take(at + 1).filter(|entry| entry.last > last);
         later.for_each(|entry| whole.merge(&entry.report));
         *summed = Some((until, whole.clone()));
         Some(whole)
@@ -263,7 +263,11 @@ impl History {
             None => entry.total_calls(),
             Some(number) => number.and_then(|n| entry.calls.get(&n)).map_or(0, |(calls, _)| *calls),
         };
-        let rate = |entry: &Entry| calls(entry) as f64 / entry.seconds().max(1e-9);
+        let rate = |entry: &Entry| match entry.seconds() {
+            // Nobody knows in which time.
+            seconds if seconds <= 0.0 => 0.0,
+            seconds => calls(entry) as f64 / seconds,
+        };
         self.entries.range(end.saturating_sub(most)..end).map(rate).collect()
     }
 }
@@ -301,6 +305,32 @@ mod tests {
         // What is new is as it came.
         assert_eq!(history.get(history.len() - 1).unwrap().report.duration_ns, 1_000_000_000);
         assert!(history.get(0).unwrap().report.duration_ns > 1_000_000_000);
+    }
+
+    #[test]
+    fn however_little_room_there_is_no_call_is_lost() {
+        let mut history = History::with_most_bytes(1);
+        let mut calls = 0;
+        for number in 1..=3 {
+            calls += fixture::interval(number, 2).totals().0;
+            history.push(fixture::interval(number, 2), |_| {});
+        }
+        assert_eq!((history.len(), history.whole(0).unwrap().totals().0), (1, calls));
+    }
+
+    #[test]
+    fn an_interval_without_length_counts_and_has_no_rate() {
+        let mut history = History::default();
+        let mut report = fixture::interval(2, 1);
+        let calls = report.totals().0;
+        report.duration_ns = 0;
+        report.interval =
+            report.interval.map(|part| tbv_core::report::Interval { end_ns: part.start_ns, ..part });
+        history.push(fixture::interval(1, 1), |_| {});
+        history.push(report, |_| {});
+        let first = history.whole(0).unwrap().totals().0;
+        assert_eq!(history.whole(1).unwrap().totals().0, first + calls);
+        assert_eq!(history.rates(None, 1, 9)[1..], [0.0]);
     }
 
     #[test]

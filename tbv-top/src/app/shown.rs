@@ -54,6 +54,13 @@ impl Shown {
                 }
             }
         }
+        if whole {
+            // Of those that are not listed any more, too.
+            shown
+                .processes
+                .iter_mut()
+                .for_each(|row| row.calls_so_far = row.calls_so_far.or(Some(row.calls)));
+        }
         shown.processes.sort_by(|a, b| (a.pid, &a.comm).cmp(&(b.pid, &b.comm)));
         Some(shown)
     }

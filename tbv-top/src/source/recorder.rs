@@ -40,7 +40,7 @@ impl Recorder {
     pub fn add(&mut self, report: &Report) -> Result<()> {
         match &mut self.sum {
             Some(sum) => sum.merge(report),
-            None => self.sum = Some(Report { interval: None, ..report.clone() }),
+            None => self.sum = Some(report.to_add_up()),
         }
         self.line(report)
     }

@@ -38,7 +38,7 @@ pub(crate) fn render(report: &Report, by: By, first: bool) -> Result<Vec<u8>> {
     let mut writer = IntervalLogWriterBuilder::new().begin_log_with(&mut log, &mut serializer)?;
     for row in &Rows::of(report, by)?.0 {
         let tag = tag(row);
-        match histogram(&row.times, report.interval.is_none())? {
+        match histogram(&row.times, report.has_exact_extremes())? {
             Some(histogram) => writer
                 .write_histogram(&histogram, start, length, Tag::new(&tag))
                 .map_err(|error| anyhow!("writing the interval log: {error}"))?,

@@ -33,7 +33,7 @@ pub(crate) fn render(report: &Report, by: By, unicode: bool) -> anyhow::Result<S
     if rows.0.is_empty() {
         out.push_str("nothing was timed\n\n");
     }
-    let exact = if report.interval.is_some() { "all" } else { "min and max exact, percentiles" };
+    let exact = if report.has_exact_extremes() { "min and max exact, percentiles" } else { "all" };
     out.push_str(&format!("latency  {exact} ±{:.1} %\n", RELATIVE_ERROR * 100.0));
     out.push_str(&queues::text(report));
     out.push_str(of_interval(report));
