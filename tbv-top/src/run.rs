@@ -25,7 +25,7 @@ use crate::{
 /// Between two pictures: as fast as eyes are.
 const FRAME: Duration = Duration::from_millis(33);
 /// How long after an error of the terminal a signal may say that it is gone.
-const GONE: Duration = Duration::from_millis(200);
+const GONE: Duration = Duration::from_secs(2);
 /// Messages that are taken in before the next picture.
 const AT_ONCE: usize = 256;
 
@@ -73,15 +73,26 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// The next one. Of a terminal that goes, the kernel tells by two at once: SIGHUP, and SIGCONT, which says nothing then.
     async fn next(&mut self) -> i32 {
         tokio::select! {
+            biased;
             _ = self.terminate.recv() => libc::SIGTERM,
             _ = self.hang_up.recv() => libc::SIGHUP,
             _ = self.interrupt.recv() => libc::SIGINT,
             _ = self.quit.recv() => libc::SIGQUIT,
             _ = self.stop.recv() => libc::SIGTSTP,
             _ = self.go_on.recv() => libc::SIGCONT,
+        }
+    }
+
+    /// The next one that ends it.
+    async fn next_end(&mut self) -> i32 {
+        loop {
+            match self.next().await {
+                libc::SIGCONT | libc::SIGTSTP => {}
+                signal => return signal,
+            }
         }
     }
 }
@@ -102,10 +113,7 @@ pub(crate) fn run(app: App, live: Option<Live>, news: News, look: Look) -> Resul
         let shower = Shower { app, screen, live: live.as_ref(), drawn: Instant::now() };
         match shower.until_end(news, &mut signals).await {
             // A terminal that is gone is told by a signal, too, which says more.
-            Err(error) => match timeout(GONE, signals.next()).await {
-                Ok(libc::SIGCONT) | Err(_) => Err(error),
-                Ok(signal) => Ok(End::Signal(signal)),
-            },
+            Err(error) => timeout(GONE, signals.next_end()).await.map(End::Signal).map_err(|_| error),
             end => end,
         }
     });
