@@ -179,7 +179,6 @@ mod tests {
                 (call(1, "write", "WRITE_UNREADABLE", None), 1),
                 (call(1, "write", "POLL_CQ", None), 1),
             ]),
-            ..Trace::default()
         };
         let seen = |calls: &[(Call, u64)]| agrees(&trace, &Counts::from_iter(calls.iter().cloned()));
         let faulted = |count| (call(1, "write", "POST_RECV", Some("EFAULT")), count);
