@@ -3,6 +3,7 @@
 
 mod guest;
 mod hist;
+mod load;
 mod sweep;
 
 use std::{fs, path::PathBuf, process::Stdio};
@@ -20,14 +21,16 @@ use crate::{paths, process, setup};
   sweep    throughput of ib_send_bw in a guest, completions polled by ioctl and from memory; about ten minutes
   hist     what latency histograms cost a message of ib_send_lat and ib_send_bw in a guest; about five minutes
   top      how long tbv-top takes for a picture of 500 processes and 2,000 completion queues, natively; seconds
+  load     what tbv-top takes of a processor ten times a second, while four processes call, in a guest; five minutes
 
 Examples:
   cargo xtask bench
   cargo xtask bench --only tracing --rounds 3
-  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep,hist,top}.md"
+  cargo xtask bench --write                  also into docs/results/{tracing,poll,sweep,hist,top,load}.md"
 )]
 pub(crate) struct Args {
-    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep, 5 for hist, 200 for top]
+    /// Rounds; every tracer has its turn in each [default: 9 for tracing, 25 for poll, 3 for sweep, 5 for hist, 200 for top,
+    /// 3 for load]
     #[arg(long)]
     rounds: Option<u32>,
     /// Only this part
@@ -45,10 +48,11 @@ enum Part {
     Sweep,
     Hist,
     Top,
+    Load,
 }
 
 impl Part {
-    const ALL: [Part; 5] = [Part::Tracing, Part::Poll, Part::Sweep, Part::Hist, Part::Top];
+    const ALL: [Part; 6] = [Part::Tracing, Part::Poll, Part::Sweep, Part::Hist, Part::Top, Part::Load];
 
     fn name(self) -> &'static str {
         match self {
@@ -57,6 +61,7 @@ impl Part {
             Part::Sweep => "sweep",
             Part::Hist => "hist",
             Part::Top => "top",
+            Part::Load => "load",
         }
     }
 
@@ -67,6 +72,7 @@ impl Part {
             Part::Sweep => "Throughput, completions polled by ioctl and from memory",
             Part::Hist => "What latency histograms cost a message",
             Part::Top => "How long tbv-top takes for a picture",
+            Part::Load => "What tbv-top takes of a processor",
         }
     }
 
@@ -79,6 +85,10 @@ impl Part {
                  are given the file.\n"
             }
             Part::Poll | Part::Top => "",
+            Part::Load => {
+                "\nA recording does the same without a screen: the difference is what drawing takes. On an emulated \
+                 processor, where\neverything takes many times as long: compare the arms.\n"
+            }
             Part::Sweep => "\nA difference inside the spread is none.\n",
             Part::Hist => {
                 "\nThe arms: nothing is traced; the driver's tracepoints are on, into tracefs, without a program; \
@@ -92,7 +102,7 @@ impl Part {
         asked.unwrap_or(match self {
             Part::Tracing => 9,
             Part::Poll => 25,
-            Part::Sweep => 3,
+            Part::Sweep | Part::Load => 3,
             Part::Hist => 5,
             Part::Top => 200,
         })
@@ -111,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Part::Top => natively(&["top", "--rounds", &rounds.to_string()])?,
             Part::Sweep => sweep::run(rounds)?,
             Part::Hist => hist::run(rounds)?,
+            Part::Load => load::run(rounds)?,
         };
         println!("{table}");
         if args.write {
@@ -131,7 +142,11 @@ fn natively(words: &[&str]) -> Result<String> {
 fn write(part: Part, rounds: u32, table: &str) -> Result<()> {
     let file = paths::root().join("docs/results").join(part.name()).with_extension("md");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let place = if matches!(part, Part::Sweep | Part::Hist) { "in an emulated guest" } else { "natively" };
+    let place = if matches!(part, Part::Sweep | Part::Hist | Part::Load) {
+        "in an emulated guest"
+    } else {
+        "natively"
+    };
     let (title, name, kernel) = (part.title(), part.name(), kernel.trim());
     let text = format!(
         "# {title}\n\n`cargo xtask bench --only {name} --rounds {rounds} --write`, Linux {kernel}, {place}.\n\n```\n\
