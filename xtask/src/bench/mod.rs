@@ -87,7 +87,8 @@ impl Part {
             Part::Poll | Part::Top => "",
             Part::Load => {
                 "\nA recording does the same without a screen: the difference is what drawing takes. On an emulated \
-                 processor, where\neverything takes many times as long: compare the arms.\n"
+                 processor, where\neverything takes many times as long: compare the arms. Above 100, it never rests: ten \
+                 looks a second are more than\nthat processor can do, and what a real one spends is not shown.\n"
             }
             Part::Sweep => "\nA difference inside the spread is none.\n",
             Part::Hist => {
