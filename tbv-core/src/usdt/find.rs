@@ -179,7 +179,7 @@ mod tests {
     fn what_a_process_has_mapped_is_found_in_its_own_root() {
         let library = "usr/lib/libibverbs/libusb4_rdma-rdmav34.so";
         let own = "build/libusb4_rdma.so";
-        let inside = |path: &str| format!("proc/7/root/{path}");
+        let inside = |path: &str| ["proc/7", "root", path].join("/");
         let root = tree("mapped", &[&inside(library), &inside(own)]);
         let line = |path: &str| format!("7f00-7f01 r-xp 00000000 fe:00 12 {path}\n");
         let maps = [
