@@ -6,6 +6,7 @@
 //! they do in earnest, and the call itself is as short as an ioctl can be.
 
 mod arms;
+mod load;
 mod poll;
 mod top;
 mod worker;
@@ -47,6 +48,12 @@ enum What {
         #[arg(long, default_value_t = 25)]
         rounds: u32,
     },
+    /// What tbv-top takes of a processor at ten looks a second; needs root and the kernel's BTF
+    Load {
+        /// Rounds; each kind has its turn in each
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+    },
     /// How long tbv-top takes for a picture of much; needs no privileges
     Top {
         /// Pictures
@@ -59,6 +66,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let done = match (&args.what, args.worker) {
         (Some(What::Poll { rounds }), _) => poll::run(*rounds),
+        (Some(What::Load { rounds }), _) => load::run(*rounds),
         (Some(What::Top { rounds }), _) => top::run(*rounds),
         (None, Some(calls)) => worker::work(calls),
         (None, None) => run(&args),

@@ -1,6 +1,12 @@
 //! RDMA devices as sysfs shows them.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    os::unix::fs::{DirEntryExt as _, MetadataExt as _},
+    path::Path,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +54,15 @@ pub fn list(root: &Path) -> Devices {
             Some((major << 20 | minor, device))
         })
         .collect()
+}
+
+/// What [`list`] would read, by name and inode: what comes, goes or is renamed changes it.
+pub(crate) fn listing(root: &Path) -> Vec<(OsString, u64)> {
+    let folders = [root.join(CLASS), root.join("sys/class/infiniband")];
+    let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
+    let mut found: Vec<_> = entries.map(|entry| (entry.file_name(), entry.ino())).collect();
+    found.sort();
+    found
 }
 
 /// Whether ib_uverbs is there, with or without a device.

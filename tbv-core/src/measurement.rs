@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    environment::Environment,
     error::Result,
     names::{Names, OnlyDevices},
     report::{Interval, Report},
@@ -27,6 +28,8 @@ pub struct Measurement {
     /// What the kernel side leaves out, as reports say it.
     filters: Vec<String>,
     devices: OnlyDevices,
+    /// Where it is traced and how, as intervals tell it.
+    environment: Environment,
     /// Whether reports also say what the system looks like.
     system: bool,
     begin: Instant,
@@ -60,6 +63,7 @@ impl Measurement {
         let tracer = Tracer::start(options)?;
         let begin = Instant::now();
         Ok(Measurement {
+            environment: tracer.environment(&names.devices),
             tracer,
             names,
             filters,
@@ -127,22 +131,21 @@ impl Measurement {
         self.look()?;
         let now = self.tracer.snapshot()?.on(&self.devices);
         let elapsed = self.elapsed();
-        let system = self.system()?.map(|(interval, _)| interval);
+        let system = self.system().map(|(interval, _)| interval);
         Ok(self.interval_until(now, elapsed, system))
     }
 
     /// Ends tracing.
     pub fn finish(mut self) -> Result<Finished> {
         let duration = self.elapsed();
-        let environment = self.tracer.environment(&self.names.devices);
-        let (part, system) = self.system()?.unzip();
         let total = self.tracer.stop()?.on(&self.devices);
+        let (part, system) = self.system().unzip();
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
+        self.environment = self.tracer.environment(&self.names.devices);
         let last = self.interval_until(total.clone(), duration, part);
-        let mut whole = Report::new(&total, environment, &self.names);
+        let mut whole = Report::new(&total, self.environment.clone(), &self.names);
         self.complete(&mut whole, system);
-        whole.environment.devices = self.names.devices.values().cloned().collect();
         whole.duration_ns = duration;
         Ok(Finished { last, whole, names: self.names })
     }
@@ -152,11 +155,12 @@ impl Measurement {
     }
 
     fn interval_until(&mut self, now: Snapshot, elapsed: u64, system: Option<System>) -> Report {
-        self.names.learn();
+        if self.names.keep_up(Path::new("/"), &now) {
+            self.environment = self.tracer.environment(&self.names.devices);
+        }
         self.intervals += 1;
         let start_ns = self.last_end_ns;
-        let environment = self.tracer.environment(&self.names.devices);
-        let mut report = Report::new(&now.since(&self.last), environment, &self.names);
+        let mut report = Report::new(&now.since(&self.last), self.environment.clone(), &self.names);
         self.complete(&mut report, system);
         report.set_interval(Interval { number: self.intervals, start_ns, end_ns: elapsed });
         report.duration_ns = elapsed - start_ns;
@@ -171,9 +175,9 @@ impl Measurement {
     }
 
     /// The system now: as the interval that ends tells it, and as all the time does.
-    fn system(&mut self) -> Result<Option<(System, System)>> {
+    fn system(&mut self) -> Option<(System, System)> {
         if !self.system {
-            return Ok(None);
+            return None;
         }
         let root = Path::new("/");
         let mut interval = System::read(root);
@@ -185,9 +189,9 @@ impl Measurement {
             all.ended = gone.iter().copied().collect();
             self.gone = gone;
         }
-        all.cost = self.tracer.cost()?;
+        all.cost = self.tracer.cost();
         interval.cost = all.cost.map(|cost| cost.since(self.cost));
         self.cost = all.cost.unwrap_or_default();
-        Ok(Some((interval, all)))
+        Some((interval, all))
     }
 }

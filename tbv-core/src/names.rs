@@ -1,11 +1,12 @@
 //! What numbers of the kernel are called: devices and cgroups, those that are gone included.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
 use crate::{
     cgroups::Cgroups,
     devices::{self, Device, Devices},
     driver,
+    snapshot::Snapshot,
 };
 
 /// Names learnt so far.
@@ -15,6 +16,12 @@ pub struct Names {
     pub devices: Devices,
     /// Cgroups.
     pub cgroups: Cgroups,
+    /// What sysfs listed when devices were last learnt.
+    listed: Vec<(OsString, u64)>,
+    /// Whether that had just changed: a device may have been half there.
+    listed_lately: bool,
+    /// Cgroups that were looked for.
+    looked_for: BTreeSet<u64>,
 }
 
 impl Names {
@@ -28,10 +35,34 @@ impl Names {
     /// Adds those that exist now.
     pub fn learn(&mut self) {
         let root = Path::new("/");
+        self.listed = devices::listing(root);
+        self.learn_devices(root);
+        self.cgroups.learn(root);
+    }
+
+    /// Adds those that exist now below `root`, as far as there is reason to look: for whoever asks often. Whether devices
+    /// may have changed.
+    pub(crate) fn keep_up(&mut self, root: &Path, snapshot: &Snapshot) -> bool {
+        let listed = devices::listing(root);
+        let changed = listed != self.listed;
+        let look = changed || self.listed_lately;
+        (self.listed, self.listed_lately) = (listed, changed);
+        if look {
+            self.learn_devices(root);
+        }
+        let unknown = |id: &u64| *id != 0 && self.cgroups.path(*id).is_none() && !self.looked_for.contains(id);
+        let wanted: Vec<u64> = snapshot.processes.values().map(|process| process.cgroup).filter(unknown).collect();
+        if !wanted.is_empty() {
+            self.looked_for.extend(wanted);
+            self.cgroups.learn(root);
+        }
+        look
+    }
+
+    fn learn_devices(&mut self, root: &Path) {
         for (number, device) in devices::list(root) {
             self.learn_device(number, device);
         }
-        self.cgroups.learn(root);
     }
 
     /// What our own driver calls the devices of these names, for what the kernel side does not filter by; it stays so

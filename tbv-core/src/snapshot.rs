@@ -10,7 +10,7 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
+    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NEXT_PROCESS, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
     Thread, Work, WorkKey,
 };
 
@@ -172,11 +172,63 @@ pub(crate) struct Outside {
     pub(crate) ended: bool,
 }
 
-pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<Snapshot> {
-    let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
-    for (key, count) in collect::<ErrnoKey, u64>(ebpf, "ERRNOS")? {
-        errnos.entry(key.row).or_default().insert(key.errno, count);
+/// What need not be read at every look: a map costs a walk through all that it has room for.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// They don't change once they are there.
+    processes: BTreeMap<u32, Process>,
+    /// Numbers given to processes, as it was known when they were last read.
+    numbers: u64,
+    /// Whether that was new then: a process gets its number a moment before its entry.
+    fresh: bool,
+    /// Failures by errno, in the order of their rows.
+    errnos: BTreeMap<ErrnoKey, u64>,
+}
+
+impl Known {
+    /// Every process, if all rows have theirs.
+    fn processes(&mut self, ebpf: &Ebpf, rows: &BTreeMap<RowKey, Row>) -> Result<&BTreeMap<u32, Process>> {
+        let numbers = array::<u64>(ebpf, "NEXT")?.get(&NEXT_PROCESS, 0).map_err(|e| Error::Map("NEXT", e))?;
+        let new = numbers != self.numbers;
+        if new || self.fresh || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
+            self.processes = collect(ebpf, "PROCESSES")?;
+            (self.numbers, self.fresh) = (numbers, new);
+        }
+        Ok(&self.processes)
     }
+
+    /// Every errno; rows tell whether there can be new ones.
+    fn errnos(&mut self, ebpf: &Ebpf, rows: &BTreeMap<RowKey, Row>) -> Result<&BTreeMap<ErrnoKey, u64>> {
+        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::wrapping_add);
+        if sum(&mut rows.values().map(|row| row.errors)) != sum(&mut self.errnos.values().copied()) {
+            self.errnos = collect(ebpf, "ERRNOS")?;
+        }
+        Ok(&self.errnos)
+    }
+}
+
+/// Which maps of events there are to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources {
+    /// Our own driver tells of queues and work requests.
+    pub(crate) driver: bool,
+    /// Its provider tells of polls.
+    pub(crate) probes: bool,
+}
+
+pub(crate) fn take(
+    ebpf: &Ebpf,
+    sources: Sources,
+    outside: Outside,
+    left: Option<Left>,
+    known: &mut Known,
+) -> Result<Snapshot> {
+    let counted = collect::<RowKey, Row>(ebpf, "ROWS")?;
+    let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
+    for (key, count) in known.errnos(ebpf, &counted)? {
+        errnos.entry(key.row).or_default().insert(key.errno, *count);
+    }
+    let processes = known.processes(ebpf, &counted)?.clone();
     let histograms = array::<Histogram>(ebpf, "HISTOGRAMS")?;
     let distribution = |row: &Row| -> Result<Distribution> {
         let histogram = || histograms.get(&row.slot, 0).map_err(|e| Error::Map("HISTOGRAMS", e));
@@ -190,7 +242,7 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         })
     };
     let mut rows = Vec::new();
-    for (key, row) in collect::<RowKey, Row>(ebpf, "ROWS")? {
+    for (key, row) in counted {
         rows.push(Counted {
             key,
             count: row.count,
@@ -199,9 +251,14 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
             latency: distribution(&row)?,
         });
     }
-    let processes = collect::<u32, Process>(ebpf, "PROCESSES")?;
-    let losses = losses(ebpf, outside)?;
-    let (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
+    let (losses, ran_at_begin) = losses(ebpf, outside)?;
+    let (mut cqs, mut work, mut fall_backs) = Default::default();
+    if sources.driver {
+        (cqs, work) = (collect(ebpf, "CQS")?, collect(ebpf, "WORK")?);
+    }
+    if sources.probes {
+        fall_backs = collect(ebpf, "FALL_BACKS")?;
+    }
     let (mut spans, mut qps) = (BTreeMap::new(), BTreeMap::new());
     if let Some(left) = left {
         for (key, row) in collect::<SpanKey, Row>(ebpf, "SPAN_ROWS")? {
@@ -209,24 +266,25 @@ pub(crate) fn take(ebpf: &Ebpf, outside: Outside, left: Option<Left>) -> Result<
         }
         qps = left.totals(ebpf)?;
     }
-    let (fall_backs, ran_at_begin) = (collect(ebpf, "FALL_BACKS")?, loss(ebpf, Loss::RanAtBegin)?);
     Ok(Snapshot { rows, processes, cqs, work, spans, qps, fall_backs, losses, ran_at_begin })
 }
 
-fn losses(ebpf: &Ebpf, outside: Outside) -> Result<Losses> {
-    let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
+/// What was lost, and the calls that ran when counting began.
+fn losses(ebpf: &Ebpf, outside: Outside) -> Result<(Losses, u64)> {
     let counters = array::<u64>(ebpf, "LOSS")?;
     let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
-    let mut losses = Losses::from_counters(|loss| counters.get(loss as usize).copied().unwrap_or(0));
+    let counter = |loss: Loss| counters.get(loss as usize).copied().unwrap_or(0);
+    let mut losses = Losses::from_counters(counter);
     // On the way, a call that runs is one that will be counted.
     if outside.ended {
+        let threads = collect::<u32, Thread>(ebpf, "THREADS")?;
         losses.in_flight = threads.values().filter(|thread| thread.start != 0).count() as u64;
     }
     losses.recursion_misses = outside.recursion_misses;
     losses.kretprobe_missed = outside.kretprobe_missed;
     losses.hook_off = outside.hook_off;
     losses.left_running = outside.left_running;
-    Ok(losses.summed())
+    Ok((losses.summed(), counter(Loss::RanAtBegin)))
 }
 
 pub(crate) fn loss(ebpf: &Ebpf, which: Loss) -> Result<u64> {

@@ -84,6 +84,9 @@ impl Left {
     pub(crate) fn totals(&self, ebpf: &Ebpf) -> Result<BTreeMap<QpKey, QueuePairTotals>> {
         // In this order: of a queue pair that is gone by then, no request is still to be forgotten.
         let qps = collect::<QpKey, Qp>(ebpf, "QPS")?;
+        if qps.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let requests = collect::<RequestKey, Request>(ebpf, "REQUESTS")?;
         let (mut forgotten, mut open) = (self.forgotten.clone(), BTreeMap::<QpKey, u64>::new());
         for (key, request) in &requests {

@@ -1,7 +1,7 @@
 //! One tracing run: load, attach, count, stop.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     fs,
     io::Write as _,
     os::fd::{AsFd as _, OwnedFd},
@@ -31,7 +31,7 @@ use crate::{
     obstacles,
     permission::Credentials,
     ring::Ring,
-    snapshot::{self, Outside, Snapshot},
+    snapshot::{self, Known, Outside, Snapshot, Sources},
     spans::Left,
     sys::{self, Runs},
     system::Cost,
@@ -93,6 +93,9 @@ pub struct Tracer {
     hook: Hook,
     watch: Watch,
     seen_off: Cell<bool>,
+    known: RefCell<Known>,
+    /// What the kernel had counted of the programs at the last snapshot.
+    ran: Cell<Runs>,
     /// Better hooks that were tried before, and why they did not work.
     passed_over: Tried,
     links: Links,
@@ -165,6 +168,8 @@ impl Tracer {
             hook,
             watch,
             seen_off: Cell::new(false),
+            known: RefCell::default(),
+            ran: Cell::default(),
             passed_over,
             links,
             config,
@@ -250,11 +255,13 @@ impl Tracer {
 
     /// Everything counted so far.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        snapshot::take(&self.ebpf, self.outside(false)?, self.left())
+        self.take(self.outside(false)?)
     }
 
-    fn left(&self) -> Option<Left> {
-        self.spans.then(|| self.left.clone())
+    fn take(&self, outside: Outside) -> Result<Snapshot> {
+        let sources = Sources { driver: self.driver.is_some(), probes: !self.probes.is_empty() };
+        let left = self.spans.then(|| self.left.clone());
+        snapshot::take(&self.ebpf, sources, outside, left, &mut self.known.borrow_mut())
     }
 
     /// Whether the hook has been off at one of the times that this was asked: whoever traces for long asks often. A
@@ -266,8 +273,9 @@ impl Tracer {
 
     /// What the maps don't tell; what is left running is only a loss once all has `ended`.
     fn outside(&self, ended: bool) -> Result<Outside> {
+        self.ran.set(self.runs()?);
         Ok(Outside {
-            recursion_misses: self.runs()?.recursion_misses,
+            recursion_misses: self.ran.get().recursion_misses,
             kretprobe_missed: self.links.kretprobe_missed(),
             hook_off: self.hook_was_off().into(),
             left_running: if ended { self.running()? } else { 0 },
@@ -293,13 +301,10 @@ impl Tracer {
         self.own_ids
     }
 
-    /// What the programs have cost; `None` if [`Options::cost`] was not asked for or is not allowed.
-    pub fn cost(&self) -> Result<Option<Cost>> {
-        if self.run_times.is_none() {
-            return Ok(None);
-        }
-        let runs = self.runs()?;
-        Ok(Some(Cost { run_ns: runs.ns, runs: runs.count }))
+    /// What the programs had cost at the last snapshot; `None` if [`Options::cost`] was not asked for or is not allowed.
+    pub fn cost(&self) -> Option<Cost> {
+        let runs = self.ran.get();
+        self.run_times.as_ref().map(|_| Cost { run_ns: runs.ns, runs: runs.count })
     }
 
     /// What the kernel counts of all attached programs.
@@ -337,7 +342,7 @@ impl Tracer {
         // A call that was still running is not seen to end, and must not go on counting while the maps are read.
         self.config.state = State::Idle as u32;
         write_config(&mut self.ebpf, self.config)?;
-        snapshot::take(&self.ebpf, outside, self.left())
+        self.take(outside)
     }
 }
 
