@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::Write as _,
+    io::{BufWriter, Write as _},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -67,20 +67,21 @@ pub(crate) fn run(rounds: u32) -> Result<()> {
 }
 
 fn turn(drawn: bool) -> Result<Turn> {
+    let callers = (0..PROCESSES).map(|_| Caller::start()).collect::<Result<Vec<_>>>()?;
     let options = Options {
         hook: Some(Hook::RawSyscall),
-        filter: Filter::default(),
+        // Others make ioctls on such devices, too.
+        filter: Filter { pids: callers.iter().map(|caller| caller.0.id()).collect(), ..Filter::default() },
         spans: Spans::Counted,
         cost: true,
         instead_of_uverbs: Some(MEM_MAJOR),
         ..Options::default()
     };
-    let _callers = (0..PROCESSES).map(|_| Caller::start()).collect::<Result<Vec<_>>>()?;
     let mut app = App::new(Source::Live { holds: Vec::new(), let_go: None, interval: INTERVAL });
     app.size = (SCREEN.width, SCREEN.height);
     let nobody = File::options().write(true).open("/dev/null").context("/dev/null")?;
     let viewport = TerminalOptions { viewport: Viewport::Fixed(SCREEN) };
-    let mut terminal = Terminal::with_options(CrosstermBackend::new(nobody), viewport)?;
+    let mut terminal = Terminal::with_options(CrosstermBackend::new(BufWriter::with_capacity(64 << 10, nobody)), viewport)?;
     let (send, mut news) = unbounded_channel();
     let live = Live::start(options, Vec::new(), INTERVAL, None, send)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

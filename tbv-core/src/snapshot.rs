@@ -10,7 +10,7 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NEXT_PROCESS, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
+    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NEXT_PROCESS, NEXT_SLOT, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
     Thread, Work, WorkKey,
 };
 
@@ -183,12 +183,58 @@ pub(crate) struct Known {
     fresh: bool,
     /// Failures by errno, in the order of their rows.
     errnos: BTreeMap<ErrnoKey, u64>,
+    rows: Keys<RowKey>,
+    spans: Keys<SpanKey>,
+}
+
+/// So many rows are asked for one by one, if they are known to be all.
+const FEW: usize = 256;
+/// In so many looks all are walked through once, whatever is known.
+const WALK_EVERY: u32 = 16;
+
+/// The rows of a map.
+#[derive(Debug)]
+struct Keys<K> {
+    keys: Vec<K>,
+    /// Histogram slots handed out, as it was known when they were last read: every new row takes one.
+    slots: u64,
+    /// Whether that was new then: a row takes its slot a moment before it is there.
+    fresh: bool,
+    /// Looks since all were walked through.
+    looks: u32,
+}
+
+impl<K> Default for Keys<K> {
+    fn default() -> Self {
+        Keys { keys: Vec::new(), slots: 0, fresh: true, looks: 0 }
+    }
+}
+
+impl<K: Pod + Ord> Keys<K> {
+    /// Every row; `whole` for whoever will not look again.
+    fn read(&mut self, ebpf: &Ebpf, name: &'static str, whole: bool) -> Result<BTreeMap<K, Row>> {
+        let slots = next(ebpf, NEXT_SLOT)?;
+        let new = slots != self.slots;
+        self.looks += 1;
+        if !(whole || new || self.fresh || self.keys.len() > FEW || self.looks >= WALK_EVERY) {
+            let map = hash::<K, Row>(ebpf, name)?;
+            let row = |key: &K| Ok((*key, map.get(key, 0).map_err(|e| Error::Map(name, e))?));
+            return self.keys.iter().map(row).collect();
+        }
+        let rows: BTreeMap<K, Row> = collect(ebpf, name)?;
+        *self = Keys { keys: rows.keys().copied().collect(), slots, fresh: new, looks: 0 };
+        Ok(rows)
+    }
+}
+
+fn next(ebpf: &Ebpf, what: u32) -> Result<u64> {
+    array::<u64>(ebpf, "NEXT")?.get(&what, 0).map_err(|e| Error::Map("NEXT", e))
 }
 
 impl Known {
     /// Every process, if all rows have theirs.
     fn processes(&mut self, ebpf: &Ebpf, rows: &BTreeMap<RowKey, Row>) -> Result<&BTreeMap<u32, Process>> {
-        let numbers = array::<u64>(ebpf, "NEXT")?.get(&NEXT_PROCESS, 0).map_err(|e| Error::Map("NEXT", e))?;
+        let numbers = next(ebpf, NEXT_PROCESS)?;
         let new = numbers != self.numbers;
         if new || self.fresh || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
             self.processes = collect(ebpf, "PROCESSES")?;
@@ -223,7 +269,7 @@ pub(crate) fn take(
     left: Option<Left>,
     known: &mut Known,
 ) -> Result<Snapshot> {
-    let counted = collect::<RowKey, Row>(ebpf, "ROWS")?;
+    let counted = known.rows.read(ebpf, "ROWS", outside.ended)?;
     let mut errnos: StdHashMap<RowKey, BTreeMap<u32, u64>> = StdHashMap::new();
     for (key, count) in known.errnos(ebpf, &counted)? {
         errnos.entry(key.row).or_default().insert(key.errno, *count);
@@ -261,7 +307,7 @@ pub(crate) fn take(
     }
     let (mut spans, mut qps) = (BTreeMap::new(), BTreeMap::new());
     if let Some(left) = left {
-        for (key, row) in collect::<SpanKey, Row>(ebpf, "SPAN_ROWS")? {
+        for (key, row) in known.spans.read(ebpf, "SPAN_ROWS", outside.ended)? {
             spans.insert(key, distribution(&row)?);
         }
         qps = left.totals(ebpf)?;
@@ -271,9 +317,8 @@ pub(crate) fn take(
 
 /// What was lost, and the calls that ran when counting began.
 fn losses(ebpf: &Ebpf, outside: Outside) -> Result<(Losses, u64)> {
-    let counters = array::<u64>(ebpf, "LOSS")?;
-    let counters: Vec<u64> = counters.iter().collect::<Result<_, _>>().map_err(|e| Error::Map("LOSS", e))?;
-    let counter = |loss: Loss| counters.get(loss as usize).copied().unwrap_or(0);
+    let counters: BTreeMap<u32, u64> = collect(ebpf, "LOSS")?;
+    let counter = |loss: Loss| counters.get(&(loss as u32)).copied().unwrap_or(0);
     let mut losses = Losses::from_counters(counter);
     // On the way, a call that runs is one that will be counted.
     if outside.ended {
@@ -302,7 +347,7 @@ pub(crate) fn process(ebpf: &Ebpf, number: u32) -> Option<Process> {
 
 pub(crate) fn collect<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &'static str) -> Result<BTreeMap<K, V>> {
     let map = match ebpf.map(name) {
-        Some(Map::HashMap(map)) => map,
+        Some(Map::HashMap(map) | Map::Array(map)) => map,
         _ => return Err(Error::Missing(name)),
     };
     let entries = sys::entries(map.fd().as_fd()).map_err(|e| Error::System("reading a map", e))?;

@@ -113,7 +113,7 @@ pub(crate) fn run_here(program: BorrowedFd<'_>) -> io::Result<()> {
 /// Entries of a hash map that one system call is asked for.
 const BATCH: u32 = 4096;
 
-/// Every entry of a hash map, bucket by bucket: going from key to key would begin anew whenever the key at hand has gone,
+/// Every entry of an array, or of a hash map, bucket by bucket: going from key to key would begin anew whenever the key at hand has gone,
 /// and never end where they come and go fast.
 pub(crate) fn entries<K: Pod, V: Pod>(map: BorrowedFd<'_>) -> io::Result<Vec<(K, V)>> {
     let mut found = Vec::new();

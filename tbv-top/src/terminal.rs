@@ -1,7 +1,7 @@
 //! The terminal: taken, and given back whatever happens.
 
 use std::{
-    io::{self, Stdout, stdout},
+    io::{self, BufWriter, Stdout, stdout},
     mem::ManuallyDrop,
     panic,
     sync::atomic::{AtomicBool, Ordering},
@@ -21,13 +21,16 @@ use crate::{
     draw::{draw, look::Look},
 };
 
+/// Room for most pictures; a larger one goes out in parts.
+const PICTURE_BYTES: usize = 64 << 10;
+
 /// Whether the terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours. Dropping it gives it back, and so does a panic, in whatever thread.
 pub(crate) struct Screen {
     /// Not dropped: it would write to a terminal that may be gone, and panic.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     look: Look,
 }
 
@@ -41,7 +44,10 @@ impl Screen {
             before(what);
         }));
         // Whatever fails from here on, it is given back.
-        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
+        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(
+            // A picture goes out at once.
+            BufWriter::with_capacity(PICTURE_BYTES, stdout()),
+        ))?);
         let screen = Screen { terminal, look };
         enter()?;
         Ok(screen)

@@ -64,6 +64,9 @@ impl Look {
 
     /// A name or number as the terminal can show it: a cell or two for each character.
     pub fn safe(self, text: &str) -> String {
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return text.to_owned();
+        }
         let mut safe = String::with_capacity(text.len());
         for c in text.chars() {
             match c {
