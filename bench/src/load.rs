@@ -81,7 +81,8 @@ fn turn(drawn: bool) -> Result<Turn> {
     app.size = (SCREEN.width, SCREEN.height);
     let nobody = File::options().write(true).open("/dev/null").context("/dev/null")?;
     let viewport = TerminalOptions { viewport: Viewport::Fixed(SCREEN) };
-    let mut terminal = Terminal::with_options(CrosstermBackend::new(BufWriter::with_capacity(64 << 10, nobody)), viewport)?;
+    let mut terminal =
+        Terminal::with_options(CrosstermBackend::new(BufWriter::with_capacity(64 << 10, nobody)), viewport)?;
     let (send, mut news) = unbounded_channel();
     let live = Live::start(options, Vec::new(), INTERVAL, None, send)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -105,7 +106,8 @@ fn turn(drawn: bool) -> Result<Turn> {
             if let (Message::Interval(report), Some(_)) = (&message, from) {
                 looks += 1;
                 calls += report.calls.iter().map(|call| call.count).sum::<u64>();
-                let pids = report.calls.iter().map(|call| call.pid).collect::<std::collections::BTreeSet<_>>();
+                let pids =
+                    report.calls.iter().map(|call| call.pid).collect::<std::collections::BTreeSet<_>>();
                 ensure!(pids.len() == PROCESSES, "{} processes called", pids.len());
             }
             app.update(message);

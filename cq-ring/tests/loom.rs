@@ -4,7 +4,7 @@
 //! No thread waits for another, so that every run ends: the kernel tries to push so many times, each consumer polls
 //! so many times, and what is left is taken when all have ended.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p tbv-cq-ring --release --test loom --target-dir target/loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p tbv-cq-ring --test loom --target-dir target/loom -- --test-threads=1`
 #![cfg(test)]
 #![cfg(loom)]
 

@@ -2,7 +2,6 @@
 //! what they counted, what was lost, and reports. Knows neither a command line nor a terminal.
 
 mod attach;
-pub mod btf;
 pub mod budget;
 pub mod cgroups;
 pub mod devices;
@@ -50,6 +49,7 @@ pub use hook::Hook;
 pub use names::{Names, OnlyDevices};
 pub use report::Report;
 pub use sys::{monotonic_ns, pidfd};
+pub use tbv_btf as btf;
 pub use tbv_common::{
     Event, Handle, HandleKind, Moment, MomentKind, NO_OPCODE, Op, Process, QP_DESTROYED, Queue, Span, Spans,
 };

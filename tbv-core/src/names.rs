@@ -50,8 +50,10 @@ impl Names {
         if look {
             self.learn_devices(root);
         }
-        let unknown = |id: &u64| *id != 0 && self.cgroups.path(*id).is_none() && !self.looked_for.contains(id);
-        let wanted: Vec<u64> = snapshot.processes.values().map(|process| process.cgroup).filter(unknown).collect();
+        let unknown =
+            |id: &u64| *id != 0 && self.cgroups.path(*id).is_none() && !self.looked_for.contains(id);
+        let wanted: Vec<u64> =
+            snapshot.processes.values().map(|process| process.cgroup).filter(unknown).collect();
         if !wanted.is_empty() {
             self.looked_for.extend(wanted);
             self.cgroups.learn(root);

@@ -10,8 +10,8 @@ use aya::{
     maps::{Array, HashMap, Map, MapData},
 };
 use tbv_common::{
-    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NEXT_PROCESS, NEXT_SLOT, NO_SLOT, Process, QpKey, Row, RowKey, SpanKey,
-    Thread, Work, WorkKey,
+    Before, Cq, CqKey, ErrnoKey, FallBackKey, Histogram, Loss, NEXT_PROCESS, NEXT_SLOT, NO_SLOT, Process,
+    QpKey, Row, RowKey, SpanKey, Thread, Work, WorkKey,
 };
 
 use crate::{

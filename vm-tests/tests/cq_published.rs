@@ -225,7 +225,7 @@ fn what_is_posted_is_flushed_into_the_mapped_queue_when_the_device_goes() -> Res
 
 #[test]
 fn a_wait_for_an_event_never_sleeps_on_a_completion_that_is_there() -> Result<()> {
-    let rounds = tier::pick("50000", "1000000");
+    let rounds = tier::pick("20000", "1000000");
     let running = start("USB4_RDMA_DEBUG=1", "events", &["--rounds", rounds])?;
     let output = running.finish(Duration::from_secs(3000))?.success()?;
     print!("{}", output.stdout);

@@ -142,11 +142,7 @@ fn natively(words: &[&str]) -> Result<String> {
 fn write(part: Part, rounds: u32, table: &str) -> Result<()> {
     let file = paths::root().join("docs/results").join(part.name()).with_extension("md");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let place = if matches!(part, Part::Sweep | Part::Hist) {
-        "in an emulated guest"
-    } else {
-        "natively"
-    };
+    let place = if matches!(part, Part::Sweep | Part::Hist) { "in an emulated guest" } else { "natively" };
     let (title, name, kernel) = (part.title(), part.name(), kernel.trim());
     let text = format!(
         "# {title}\n\n`cargo xtask bench --only {name} --rounds {rounds} --write`, Linux {kernel}, {place}.\n\n```\n\

@@ -12,10 +12,10 @@ pub(super) fn text() -> String {
 Tiers:
   quick   Without an option. About 25 minutes from a clean checkout on 2 idle cores, and 20 when all
           is built; on other machines more or less. Leaves out what is marked [--full only], and
-          does less of some: in cq_published 50,000 waits for events instead of 1,000,000 and 4 random
+          does less of some: in cq_published 20,000 waits for events instead of 1,000,000 and 4 random
           moments of every end instead of 10, in driver_lifecycle 4 rounds instead of 10, a
           recording of 8 seconds instead of 60 and a long run of 10 seconds instead of 30 minutes; in equality 8 rounds of 8
-          threads instead of 20, in completions 2 rounds of ending queues instead of 3.
+          threads instead of 20, in completions 1 round of ending queues instead of 3.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
           debug kernel, ten minutes or more. Unless filtered, writes its summary to
           docs/results/test-full.md.

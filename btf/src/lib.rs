@@ -110,22 +110,22 @@ impl Btf {
         self.data.get(start..end)?.split(|b| *b == 0).next()
     }
 
+    fn is_called(&self, t: &Type, name: &str) -> bool {
+        let start = t.name.checked_sub(self.string_base).map(|offset| self.strings + offset as usize);
+        let text = start.and_then(|start| self.data.get(start..start + name.len() + 1));
+        text.and_then(|text| text.strip_prefix(name.as_bytes())) == Some(b"\0")
+    }
+
     /// Id of the function `name`, as bpf(2) wants it in `attach_btf_id`.
     pub fn function(&self, name: &str) -> Option<u32> {
-        let found = self
-            .types
-            .iter()
-            .position(|t| t.kind == KIND_FUNC && self.string(t.name) == Some(name.as_bytes()))?;
+        let found = self.types.iter().position(|t| t.kind == KIND_FUNC && self.is_called(t, name))?;
         Some(self.first_id + found as u32)
     }
 
     /// Byte offset of `member` in `struct name`, also inside its anonymous structures. Only
     /// for the kernel's own BTF, which has no base.
     pub fn offset(&self, name: &str, member: &str) -> Option<u32> {
-        let found = self
-            .types
-            .iter()
-            .position(|t| t.kind == KIND_STRUCT && self.string(t.name) == Some(name.as_bytes()))?;
+        let found = self.types.iter().position(|t| t.kind == KIND_STRUCT && self.is_called(t, name))?;
         self.member(found, member, 0)
     }
 
