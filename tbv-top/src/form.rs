@@ -133,6 +133,12 @@ impl Form {
         }
         let (calls, errors) = report.totals();
         out.push_str(&format!("total    {calls} calls, {errors} errors\n"));
+        if report.ran_at_begin > 0 {
+            out.push_str(&format!(
+                "note     calls that ran when tracing began, and are not counted: {}\n",
+                report.ran_at_begin
+            ));
+        }
         let parts = report.loss.parts();
         let lost: Vec<String> =
             parts.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();

@@ -75,6 +75,13 @@ pub enum Action {
     Suspend,
 }
 
+impl Action {
+    /// Whether it needs the kernel, not a recording.
+    pub fn is_live_only(self) -> bool {
+        matches!(self, Action::Show(View::Events) | Action::Record | Action::LetGo)
+    }
+}
+
 /// Keys that do the same.
 pub struct Binding {
     codes: &'static [(KeyCode, KeyModifiers)],

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufWriter, Stdout, stdout},
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
     panic,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -86,9 +86,9 @@ impl Screen {
     /// Gives the terminal back and stops this process, until someone lets it go on.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // SAFETY: sends a signal to ourselves; nothing of ours runs until SIGCONT comes.
-        unsafe { libc::raise(libc::SIGSTOP) };
-        self.retake()
+        let stopped = stop();
+        self.retake()?;
+        stopped
     }
 }
 
@@ -96,6 +96,21 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// What SIGTSTP does by default: the kernel leaves it out where no shell could let the process go on.
+fn stop() -> io::Result<()> {
+    // SAFETY: all-zero is valid for both: no flag, no signal blocked, the default action. The pointers are to them. Of the
+    // signal to ourselves nothing is left to do when the call returns.
+    unsafe {
+        let (default, mut ours): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
+        if libc::sigaction(libc::SIGTSTP, &raw const default, &raw mut ours) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::raise(libc::SIGTSTP);
+        libc::sigaction(libc::SIGTSTP, &raw const ours, std::ptr::null_mut());
+    }
+    Ok(())
 }
 
 fn enter() -> io::Result<()> {

@@ -134,7 +134,8 @@ fn a_hostile_process_harms_nobody() -> Result<()> {
     ensure!(bystander.stderr.is_empty(), "{}", bystander.stderr);
     hostile.signal_group(libc::SIGKILL)?;
     // Unless it had ended before, by itself.
-    ensure!(hostile.finish(LIMIT)?.code() == 128 + libc::SIGKILL);
+    let ended = hostile.finish(LIMIT)?;
+    ensure!(ended.code() == 128 + libc::SIGKILL, "{}: {}{}", ended.code(), ended.stdout, ended.stderr);
     unharmed()
 }
 
@@ -171,7 +172,8 @@ fn processes_are_killed_while_they_poll() -> Result<()> {
     for round in 0..moments() {
         let running = polled(round)?;
         running.signal_group(libc::SIGKILL)?;
-        ensure!(running.finish(LIMIT)?.code() == 128 + libc::SIGKILL);
+        let ended = running.finish(LIMIT)?;
+        ensure!(ended.code() == 128 + libc::SIGKILL, "{}: {}{}", ended.code(), ended.stdout, ended.stderr);
     }
     unharmed()
 }

@@ -58,7 +58,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let (result, failed) = match Cli::parse().command {
-        Command::Setup(args) => (setup::run(&args), 1),
+        Command::Setup(args) => (setup::all(&args), 1),
         Command::Build(args) => (build::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), 1),
         Command::CheckKmod => (test::kmod_static::run(), 1),

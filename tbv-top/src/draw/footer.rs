@@ -6,7 +6,7 @@ use tbv_core::loss::Losses;
 use super::paper::Paper;
 use crate::{
     app::{App, Source, menu::Menu},
-    keys::KEYS,
+    keys::{Binding, KEYS},
 };
 
 /// Draws it, into one line or two.
@@ -23,7 +23,7 @@ pub(crate) fn draw(app: &App, paper: &mut Paper<'_>) {
         Some(words) => {
             paper.put(0, last, &words, look.title());
         }
-        None if last > 0 => keys(&mut paper.lines(last, 1)),
+        None if last > 0 => keys(app, &mut paper.lines(last, 1)),
         None => {}
     }
 }
@@ -32,10 +32,14 @@ pub(crate) fn draw(app: &App, paper: &mut Paper<'_>) {
 fn losses(app: &App) -> (String, bool) {
     let Some(shown) = &app.shown else { return ("loss n/a: nothing measured yet".to_owned(), false) };
     let all = app.history.losses();
+    let ran = match shown.report.ran_at_begin {
+        0 => String::new(),
+        calls => format!("; in no count: {calls} calls that ran when tracing began"),
+    };
     if all.total == 0 {
-        return ("loss none: the counts are exact".to_owned(), false);
+        return (format!("loss none: the counts are exact{ran}"), false);
     }
-    (format!("LOSS {} here, {} in all: {}", shown.report.loss.total, all.total, parts(all)), true)
+    (format!("LOSS {} here, {} in all: {}{ran}", shown.report.loss.total, all.total, parts(all)), true)
 }
 
 fn parts(losses: &Losses) -> String {
@@ -63,10 +67,13 @@ fn message(app: &App) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("  "))
 }
 
-fn keys(paper: &mut Paper<'_>) {
+/// Those that a recording has no use for are left out there.
+fn keys(app: &App, paper: &mut Paper<'_>) {
     let look = paper.look;
     let mut x = 0;
-    for binding in KEYS.iter().filter(|binding| !binding.short.is_empty()) {
+    let live = matches!(app.source, Source::Live { .. });
+    let useful = |binding: &&Binding| !binding.short.is_empty() && (live || !binding.action.is_live_only());
+    for binding in KEYS.iter().filter(useful) {
         let key = binding.names.split(' ').next().unwrap_or_default();
         let wide = (key.len() + binding.short.len() + 2) as u16;
         if x + wide > paper.area.width {

@@ -65,7 +65,8 @@ fn how(app: &App, shown: &Shown) -> String {
     let (mapped, all) =
         queues.fold((0, 0), |(mapped, all), row| (mapped + usize::from(row.queue.mapped), all + 1));
     let path = match (mapped, all) {
-        (_, 0) => "path n/a: no completion queue is known".to_owned(),
+        (_, 0) if shown.queues.is_empty() => "path n/a: no completion queue is known".to_owned(),
+        (_, 0) => "path n/a: all completion queues are gone".to_owned(),
         (mapped, all) => format!("path mapped {mapped}, ioctl {} queues", all - mapped),
     };
     let cost = match shown.cost {

@@ -6,7 +6,7 @@
 mod common;
 mod pty;
 
-use std::{thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use common::recording;
 use pty::{Pty, Status};
@@ -60,22 +60,49 @@ fn a_panic_gives_the_terminal_back_and_is_read() {
     assert!(output.find("injected") > output.rfind("\u{1b}[?1049l"), "said on the screen that is gone");
 }
 
+/// The shell has the terminal while it is stopped, and its `fg` brings it back.
 #[test]
 fn it_stops_and_goes_on() {
+    let script = format!(
+        "set -m; {PROGRAM} --replay {}; echo stopped $?; read line; fg >/dev/null; echo ended $?",
+        recording()
+    );
+    for by_key in [false, true] {
+        let mut pty = Pty::start("/bin/bash", &["-c", &script], &[]);
+        pty.wait_for("REPLAY");
+        if by_key {
+            pty.press("\u{1a}");
+        } else {
+            let shell = pty.pid();
+            let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+            // SAFETY: a child of the shell, which it waits for.
+            assert_eq!(unsafe { libc::kill(children.trim().parse().unwrap(), libc::SIGTSTP) }, 0);
+        }
+        pty.wait_for(&format!("stopped {}", 128 + libc::SIGTSTP));
+        pty.assert_restored();
+        let shown = pty.output().len();
+        pty.press("\n");
+        pty.wait_for_after(shown, "\u{1b}[?1049h");
+        pty.wait_for_after(shown, "REPLAY");
+        assert!(pty.is_raw());
+        pty.press("q");
+        pty.wait_for_after(shown, "ended 0");
+        pty.assert_restored();
+        assert_eq!(pty.status(), Status::Exited(0));
+    }
+}
+
+#[test]
+fn where_no_shell_could_let_it_go_on_it_does_not_stop() {
     for by_key in [false, true] {
         let mut pty = start();
+        let shown = pty.output().len();
         if by_key {
             pty.press("\u{1a}");
         } else {
             pty.signal(libc::SIGTSTP);
         }
-        assert!(matches!(pty.status(), Status::Stopped(_)));
-        pty.assert_restored();
-        let shown = pty.output().len();
-        pty.signal(libc::SIGCONT);
-        pty.wait_for_after(shown, "\u{1b}[?1049h");
         pty.wait_for_after(shown, "REPLAY");
-        assert!(pty.is_raw());
         pty.press("q");
         assert_eq!(pty.status(), Status::Exited(0));
         pty.assert_restored();

@@ -16,12 +16,11 @@ use std::{
 /// For what a busy machine may take long for.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// How a program ended, or stopped.
+/// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Exited(i32),
     Signalled(i32),
-    Stopped(i32),
 }
 
 /// The terminal and its program.
@@ -167,23 +166,25 @@ impl Pty {
         assert_eq!(done, 0);
     }
 
+    /// The program's process id.
+    pub(crate) fn pid(&self) -> libc::pid_t {
+        self.pid
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: to our own child, which is not reaped yet.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0);
     }
 
-    /// Waits until the program ends or stops.
+    /// Waits until the program ends.
     pub(crate) fn status(&mut self) -> Status {
         let begin = Instant::now();
         loop {
             let mut status = 0;
             // SAFETY: our own child.
-            let pid = unsafe { libc::waitpid(self.pid, &raw mut status, libc::WUNTRACED | libc::WNOHANG) };
+            let pid = unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) };
             if pid == self.pid {
-                if libc::WIFSTOPPED(status) {
-                    return Status::Stopped(libc::WSTOPSIG(status));
-                }
                 self.ended = true;
                 return match libc::WIFEXITED(status) {
                     true => Status::Exited(libc::WEXITSTATUS(status)),

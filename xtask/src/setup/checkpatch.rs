@@ -22,7 +22,7 @@ pub(crate) fn script() -> Result<PathBuf> {
 }
 
 /// Puts the script into the cache.
-pub(super) fn install() -> Result<()> {
+pub(crate) fn install() -> Result<()> {
     let _lock = super::lock("linux")?;
     let folder = folder()?;
     if is_complete(&folder) {

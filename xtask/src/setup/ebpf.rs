@@ -59,13 +59,13 @@ pub(crate) fn is_ready() -> Result<bool> {
 pub(crate) fn install(meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
     let _lock = super::lock("toolchain")?;
     let rustc = Rustc::in_use()?;
-    if rustc.has_source()? {
-        say("rust-src: there");
-    } else {
-        install_source(&rustc)?;
-    }
     thread::scope(|scope| {
         let linker = scope.spawn(|| install_linker(&rustc));
+        if rustc.has_source()? {
+            say("rust-src: there");
+        } else {
+            install_source(&rustc)?;
+        }
         meanwhile()?;
         linker.join().unwrap_or_else(|_| bail!("installing bpf-linker panicked"))
     })

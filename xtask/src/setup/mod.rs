@@ -8,13 +8,14 @@ pub(crate) mod kernel;
 mod linux_source;
 mod packages;
 pub(crate) mod python;
+pub(crate) mod qemu;
 mod sources;
 
 use std::fs::{self, File};
 
 use anyhow::{Context, Result};
 
-use crate::{kernels, paths};
+use crate::{kernels, paths, process};
 
 #[derive(clap::Args, Default)]
 #[command(after_help = "Packages go to the system and need root. All else goes to a cache: $TBV_CACHE, \
@@ -26,12 +27,23 @@ pub(crate) struct Args {
     kernel: Option<String>,
 }
 
+/// Also what only checks need, which install it themselves: for whoever will have no network then.
+pub(crate) fn all(args: &Args) -> Result<()> {
+    run(args)?;
+    checkpatch::install()?;
+    python::install()
+}
+
+/// What everything needs.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    packages::install()?;
-    // What is fetched comes while the linker compiles.
+    // Of all packages, compiling needs those alone by which a linker comes.
+    if process::find_program("cc").is_none() {
+        packages::install()?;
+    }
+    // What is fetched comes while bpf-linker compiles.
     ebpf::install(|| {
-        checkpatch::install()?;
-        python::install()?;
+        packages::install()?;
+        qemu::install()?;
         let kernel = kernels::choose(args.kernel.as_deref())?;
         say(&format!("kernel: {} is there", kernel.version));
         Ok(())

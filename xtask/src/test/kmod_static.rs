@@ -46,6 +46,7 @@ fn sparse() -> Result<Command> {
 }
 
 fn checkpatch() -> Result<Command> {
+    setup::checkpatch::install()?;
     let script = setup::checkpatch::script()?;
     ensure!(script.is_file(), "no {}; run `cargo xtask setup`", script.display());
     let mut command = process::command("perl", [&script]);

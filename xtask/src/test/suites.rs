@@ -115,6 +115,8 @@ pub(super) const VM: &[Suite] = &[
     ),
     Suite { full_only: true, ..vm("scale", "5,000 processes with 64 operations each") },
     vm("attach", "processes that run already, by pid, name, cgroup and device; single calls as a stream"),
+    driver("completions", "work requests and completions of our driver, counted exactly, also from mid-run"),
+    driver("usdt", "completions taken in user space, as the provider's probes tell"),
     vm("equality", "counts equal strace's in the same run"),
     vm("raw", "every hook against a client that knows what it sent"),
     vm("lifecycle", "start, end, signals, exit status, nothing left behind"),
@@ -129,8 +131,6 @@ pub(super) const VM: &[Suite] = &[
         ..vm("privileges", "nobody, some capabilities, all of them; under lockdown=integrity")
     },
     driver("qp_arrows", "every arrow of the state diagrams in docs/ARCHITECTURE.md"),
-    driver("completions", "work requests and completions of our driver, counted exactly, also from mid-run"),
-    driver("usdt", "completions taken in user space, as the provider's probes tell"),
     driver("gate", "ioctl counts within the budgets of ci/, and a regressed provider found out"),
     vm("no_rdma", "a machine without RDMA"),
     Suite {
