@@ -19,6 +19,8 @@ pub struct Lane {
     /// Messages sent; the next one's id.
     pub sent: u64,
     received: u64,
+    /// Whether the next message has its receive: its send was refused after that was posted.
+    has_receive: bool,
 }
 
 impl Lane {
@@ -33,7 +35,13 @@ impl Lane {
         ];
         pair::connect(&ends, Connection::default())?;
         let memory = |end: &Endpoint| Mr::new(&end.pd, &Region::new(BYTES)?, IBV_ACCESS_LOCAL_WRITE);
-        Ok(Lane { memory: [memory(&ends[0])?, memory(&ends[1])?], ends, sent: 0, received: 0 })
+        Ok(Lane {
+            memory: [memory(&ends[0])?, memory(&ends[1])?],
+            ends,
+            sent: 0,
+            received: 0,
+            has_receive: false,
+        })
     }
 
     /// Number of the sending queue pair.
@@ -50,10 +58,16 @@ impl Lane {
 
     /// Posts a receive and a send to it; the errno value of what was refused.
     pub fn try_send(&mut self) -> i32 {
-        let receive = Receive::new(self.sent, vec![self.memory[1].sge(0..BYTES)]);
+        if !self.has_receive {
+            let receive = Receive::new(self.sent, vec![self.memory[1].sge(0..BYTES)]);
+            if let Err(refused) = self.ends[1].qp.post_receive(&mut [receive]) {
+                return refused.errno;
+            }
+        }
         let send = Send::new(self.sent, vec![self.memory[0].sge(0..BYTES)]);
-        let posted = self.ends[1].qp.post_receive(&mut [receive]);
-        match posted.and_then(|()| self.ends[0].qp.post_send(&mut [send])) {
+        let sent = self.ends[0].qp.post_send(&mut [send]);
+        self.has_receive = sent.is_err();
+        match sent {
             Ok(()) => {
                 self.sent += 1;
                 0
