@@ -149,4 +149,51 @@ mod tests {
         assert_eq!(learn(&mut names, "bbb", 2), "aab/bbb");
         assert_eq!(learn(&mut names, "aab", 3), "aab/bbb");
     }
+
+    #[test]
+    fn what_comes_or_is_renamed_is_learnt_and_nothing_else_is_read_again() {
+        let root = std::env::temp_dir().join(format!("tbv-names-{}", std::process::id()));
+        let write = |file: &str, text: &str| {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let device = |name: &str| {
+            write("sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
+            write("sys/class/infiniband_verbs/uverbs0/ibdev", name);
+            std::fs::create_dir_all(root.join("sys/class/infiniband").join(name)).unwrap();
+        };
+        let (mut names, nobody) = (Names::default(), Snapshot::default());
+        let name =
+            |names: &Names| names.devices.values().map(|device| device.name.clone()).collect::<Vec<_>>();
+        assert!(!names.keep_up(&root, &nobody) && names.devices.is_empty());
+        device("rxe0");
+        // Once more, in case that it was half there.
+        assert_eq!([(); 3].map(|()| names.keep_up(&root, &nobody)), [true, true, false]);
+        assert_eq!(name(&names), ["rxe0"]);
+        std::fs::remove_dir_all(root.join("sys/class/infiniband/rxe0")).unwrap();
+        device("rxe1");
+        assert!(names.keep_up(&root, &nobody));
+        assert_eq!(name(&names), ["rxe1"]);
+        std::fs::remove_dir_all(root.join("sys")).unwrap();
+        // One that is gone stays known.
+        assert!(names.keep_up(&root, &nobody));
+        assert_eq!(name(&names), ["rxe1"]);
+
+        let folder = root.join("cgroups/inner");
+        std::fs::create_dir_all(&folder).unwrap();
+        write("proc/self/mountinfo", "25 30 0:23 / /cgroups rw - cgroup2 cgroup2 rw\n");
+        let id = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&folder).unwrap());
+        let process = |cgroup| tbv_common::Process { pid: 1, ns_pid: 1, cgroup, comm: [0; 16] };
+        let snapshot = Snapshot { processes: [(0, process(id)), (1, process(u64::MAX))].into(), ..nobody };
+        names.keep_up(&root, &snapshot);
+        assert_eq!((names.cgroups.path(id), names.cgroups.path(u64::MAX)), (Some("/inner"), None));
+        // The one that was not found is not looked for again.
+        std::fs::create_dir_all(root.join("cgroups/later")).unwrap();
+        let later =
+            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(root.join("cgroups/later")).unwrap());
+        names.keep_up(&root, &snapshot);
+        assert_eq!(names.cgroups.path(later), None);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

@@ -232,11 +232,16 @@ fn next(ebpf: &Ebpf, what: u32) -> Result<u64> {
 }
 
 impl Known {
-    /// Every process, if all rows have theirs.
-    fn processes(&mut self, ebpf: &Ebpf, rows: &BTreeMap<RowKey, Row>) -> Result<&BTreeMap<u32, Process>> {
+    /// Every process, if all rows have theirs; `whole` for whoever will not look again.
+    fn processes(
+        &mut self,
+        ebpf: &Ebpf,
+        rows: &BTreeMap<RowKey, Row>,
+        whole: bool,
+    ) -> Result<&BTreeMap<u32, Process>> {
         let numbers = next(ebpf, NEXT_PROCESS)?;
         let new = numbers != self.numbers;
-        if new || self.fresh || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
+        if whole || new || self.fresh || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
             self.processes = collect(ebpf, "PROCESSES")?;
             (self.numbers, self.fresh) = (numbers, new);
         }
@@ -274,7 +279,7 @@ pub(crate) fn take(
     for (key, count) in known.errnos(ebpf, &counted)? {
         errnos.entry(key.row).or_default().insert(key.errno, *count);
     }
-    let processes = known.processes(ebpf, &counted)?.clone();
+    let processes = known.processes(ebpf, &counted, outside.ended)?.clone();
     let histograms = array::<Histogram>(ebpf, "HISTOGRAMS")?;
     let distribution = |row: &Row| -> Result<Distribution> {
         let histogram = || histograms.get(&row.slot, 0).map_err(|e| Error::Map("HISTOGRAMS", e));

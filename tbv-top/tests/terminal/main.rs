@@ -154,7 +154,7 @@ fn keys_reach_the_views() {
 fn a_plain_terminal_gets_plain_text() {
     let mut pty = start_with(&["--at", "1"], &[("NO_COLOR", "1"), ("LC_ALL", "C")]);
     // What is drawn last.
-    pty.wait_for("record");
+    pty.wait_for("total");
     pty.press("q");
     assert_eq!(pty.status(), Status::Exited(0));
     let output = pty.output();
