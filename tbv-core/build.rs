@@ -18,10 +18,12 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-env-changed=TBV_CACHE");
     let out = PathBuf::from(var("OUT_DIR")?);
     let cache = cache().context("neither TBV_CACHE, XDG_CACHE_HOME nor HOME is set")?;
+    let release = rustc(&["-vV"], "release: ")?;
     // `target/debug/build/tbv-core-HASH/out`: one folder for all that build this script (debug, release, clippy), or each
     // would compile the same anew.
-    let target_dir = out.ancestors().nth(4).context("OUT_DIR is not where cargo puts it")?.join("ebpf");
-    let toolchain = cache.join("toolchain").join(rustc(&["-vV"], "release: ")?);
+    let target = out.ancestors().nth(4).context("OUT_DIR is not where cargo puts it")?;
+    let target_dir = target.join("ebpf").join(&release);
+    let toolchain = cache.join("toolchain").join(release);
 
     let mut cargo = Command::new(var("CARGO")?);
     cargo

@@ -11,6 +11,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::environment::MODULES;
+
 /// Where the uverbs device files are described.
 const CLASS: &str = "sys/class/infiniband_verbs";
 
@@ -56,12 +58,15 @@ pub fn list(root: &Path) -> Devices {
         .collect()
 }
 
-/// What [`list`] would read, by name and inode: what comes, goes or is renamed changes it.
+/// The devices and the modules of a report's environment, by name and inode: what comes, goes or is renamed changes it.
 pub(crate) fn listing(root: &Path) -> Vec<(OsString, u64)> {
     let folders = [root.join(CLASS), root.join("sys/class/infiniband")];
     let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
     let mut found: Vec<_> = entries.map(|entry| (entry.file_name(), entry.ino())).collect();
     found.sort();
+    let module =
+        |name: &&str| Some((name.into(), fs::metadata(root.join("sys/module").join(name)).ok()?.ino()));
+    found.extend(MODULES.iter().filter_map(module));
     found
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Modules whose version matters to what is measured.
-const MODULES: [&str; 5] = ["ib_core", "ib_uverbs", "rdma_rxe", "siw", "thunderbolt_ibverbs"];
+pub(crate) const MODULES: [&str; 5] = ["ib_core", "ib_uverbs", "rdma_rxe", "siw", "thunderbolt_ibverbs"];
 
 /// The environment block of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -131,18 +131,25 @@ impl Measurement {
         self.look()?;
         let now = self.tracer.snapshot()?.on(&self.devices);
         let elapsed = self.elapsed();
-        let system = self.system().map(|(interval, _)| interval);
+        let system = self.system();
+        let system = self.with_cost(system).map(|(interval, _)| interval);
+        if self.names.keep_up(Path::new("/"), &now) {
+            self.environment = self.tracer.environment(&self.names.devices);
+        }
         Ok(self.interval_until(now, elapsed, system))
     }
 
     /// Ends tracing.
     pub fn finish(mut self) -> Result<Finished> {
         let duration = self.elapsed();
+        // Before detaching, which may take long: it is that of the moment that `duration` ends at.
+        let system = self.system();
+        self.environment = self.tracer.environment(&self.names.devices);
         let total = self.tracer.stop()?.on(&self.devices);
-        let (part, system) = self.system().unzip();
+        let (part, system) = self.with_cost(system).unzip();
         // Devices that came during the run are known now, those that went were known before.
         self.names.learn();
-        self.environment = self.tracer.environment(&self.names.devices);
+        self.environment.devices = self.names.devices.values().cloned().collect();
         let last = self.interval_until(total.clone(), duration, part);
         let mut whole = Report::new(&total, self.environment.clone(), &self.names);
         self.complete(&mut whole, system);
@@ -155,9 +162,6 @@ impl Measurement {
     }
 
     fn interval_until(&mut self, now: Snapshot, elapsed: u64, system: Option<System>) -> Report {
-        if self.names.keep_up(Path::new("/"), &now) {
-            self.environment = self.tracer.environment(&self.names.devices);
-        }
         self.intervals += 1;
         let start_ns = self.last_end_ns;
         let mut report = Report::new(&now.since(&self.last), self.environment.clone(), &self.names);
@@ -174,7 +178,7 @@ impl Measurement {
         report.system = system;
     }
 
-    /// The system now: as the interval that ends tells it, and as all the time does.
+    /// The system now, but for the cost: as the interval that ends tells it, and as all the time does.
     fn system(&mut self) -> Option<(System, System)> {
         if !self.system {
             return None;
@@ -189,6 +193,12 @@ impl Measurement {
             all.ended = gone.iter().copied().collect();
             self.gone = gone;
         }
+        Some((interval, all))
+    }
+
+    /// The same, with what tracing had cost at the last snapshot.
+    fn with_cost(&mut self, system: Option<(System, System)>) -> Option<(System, System)> {
+        let (mut interval, mut all) = system?;
         all.cost = self.tracer.cost();
         interval.cost = all.cost.map(|cost| cost.since(self.cost));
         self.cost = all.cost.unwrap_or_default();

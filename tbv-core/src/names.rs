@@ -1,6 +1,11 @@
 //! What numbers of the kernel are called: devices and cgroups, those that are gone included.
 
-use std::{collections::BTreeSet, ffi::OsString, path::Path};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
     cgroups::Cgroups,
@@ -8,6 +13,9 @@ use crate::{
     driver,
     snapshot::Snapshot,
 };
+
+/// How often all cgroups are learnt, also those that nobody has called in yet: they may be gone when somebody has.
+const LEARN_CGROUPS_EVERY: Duration = Duration::from_secs(1);
 
 /// Names learnt so far.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +28,9 @@ pub struct Names {
     listed: Vec<(OsString, u64)>,
     /// Whether that had just changed: a device may have been half there.
     listed_lately: bool,
-    /// Cgroups that were looked for.
+    /// When cgroups were learnt.
+    cgroups_learnt: Option<Instant>,
+    /// Those that were looked for since, and not found.
     looked_for: BTreeSet<u64>,
 }
 
@@ -35,9 +45,14 @@ impl Names {
     /// Adds those that exist now.
     pub fn learn(&mut self) {
         let root = Path::new("/");
-        self.listed = devices::listing(root);
+        (self.listed, self.listed_lately) = (devices::listing(root), true);
         self.learn_devices(root);
+        self.learn_cgroups(root);
+    }
+
+    fn learn_cgroups(&mut self, root: &Path) {
         self.cgroups.learn(root);
+        self.cgroups_learnt = Some(Instant::now());
     }
 
     /// Adds those that exist now below `root`, as far as there is reason to look: for whoever asks often. Whether devices
@@ -50,13 +65,16 @@ impl Names {
         if look {
             self.learn_devices(root);
         }
-        let unknown =
-            |id: &u64| *id != 0 && self.cgroups.path(*id).is_none() && !self.looked_for.contains(id);
-        let wanted: Vec<u64> =
-            snapshot.processes.values().map(|process| process.cgroup).filter(unknown).collect();
+        if self.cgroups_learnt.is_none_or(|at| at.elapsed() >= LEARN_CGROUPS_EVERY) {
+            self.looked_for.clear();
+            self.learn_cgroups(root);
+        }
+        let ids = snapshot.processes.values().map(|process| process.cgroup);
+        let unknown = ids.filter(|id| self.cgroups.path(*id).is_none());
+        let wanted: BTreeSet<u64> = unknown.filter(|id| !self.looked_for.contains(id)).collect();
         if !wanted.is_empty() {
             self.looked_for.extend(wanted);
-            self.cgroups.learn(root);
+            self.learn_cgroups(root);
         }
         look
     }
@@ -188,12 +206,6 @@ mod tests {
         let snapshot = Snapshot { processes: [(0, process(id)), (1, process(u64::MAX))].into(), ..nobody };
         names.keep_up(&root, &snapshot);
         assert_eq!((names.cgroups.path(id), names.cgroups.path(u64::MAX)), (Some("/inner"), None));
-        // The one that was not found is not looked for again.
-        std::fs::create_dir_all(root.join("cgroups/later")).unwrap();
-        let later =
-            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(root.join("cgroups/later")).unwrap());
-        names.keep_up(&root, &snapshot);
-        assert_eq!(names.cgroups.path(later), None);
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap as StdHashMap},
     os::fd::AsFd as _,
+    time::{Duration, Instant},
 };
 
 use aya::{
@@ -177,10 +178,8 @@ pub(crate) struct Outside {
 pub(crate) struct Known {
     /// They don't change once they are there.
     processes: BTreeMap<u32, Process>,
-    /// Numbers given to processes, as it was known when they were last read.
-    numbers: u64,
-    /// Whether that was new then: a process gets its number a moment before its entry.
-    fresh: bool,
+    /// Numbers given to them: an entry comes a moment after its number.
+    numbers: Grown,
     /// Failures by errno, in the order of their rows.
     errnos: BTreeMap<ErrnoKey, u64>,
     rows: Keys<RowKey>,
@@ -189,40 +188,52 @@ pub(crate) struct Known {
 
 /// So many rows are asked for one by one, if they are known to be all.
 const FEW: usize = 256;
-/// In so many looks all are walked through once, whatever is known.
-const WALK_EVERY: u32 = 16;
+/// After this time, what was counted is there, too.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A counter of what is about to be put into a map, as it was when the map was last read.
+#[derive(Debug, Default)]
+struct Grown {
+    counted: u64,
+    /// When it was last seen to have grown.
+    at: Option<Instant>,
+}
+
+impl Grown {
+    /// Whether the map can have anything new, or has never been read.
+    fn see(&mut self, counted: u64) -> bool {
+        if self.at.is_none() || counted != self.counted {
+            *self = Grown { counted, at: Some(Instant::now()) };
+        }
+        self.at.is_none_or(|at| at.elapsed() < SETTLED)
+    }
+}
 
 /// The rows of a map.
 #[derive(Debug)]
 struct Keys<K> {
     keys: Vec<K>,
-    /// Histogram slots handed out, as it was known when they were last read: every new row takes one.
-    slots: u64,
-    /// Whether that was new then: a row takes its slot a moment before it is there.
-    fresh: bool,
-    /// Looks since all were walked through.
-    looks: u32,
+    /// Histogram slots handed out: every new row takes one a moment before it is there.
+    slots: Grown,
 }
 
 impl<K> Default for Keys<K> {
     fn default() -> Self {
-        Keys { keys: Vec::new(), slots: 0, fresh: true, looks: 0 }
+        Keys { keys: Vec::new(), slots: Grown::default() }
     }
 }
 
 impl<K: Pod + Ord> Keys<K> {
     /// Every row; `whole` for whoever will not look again.
     fn read(&mut self, ebpf: &Ebpf, name: &'static str, whole: bool) -> Result<BTreeMap<K, Row>> {
-        let slots = next(ebpf, NEXT_SLOT)?;
-        let new = slots != self.slots;
-        self.looks += 1;
-        if !(whole || new || self.fresh || self.keys.len() > FEW || self.looks >= WALK_EVERY) {
+        let grown = self.slots.see(next(ebpf, NEXT_SLOT)?);
+        if !(whole || grown || self.keys.len() > FEW) {
             let map = hash::<K, Row>(ebpf, name)?;
             let row = |key: &K| Ok((*key, map.get(key, 0).map_err(|e| Error::Map(name, e))?));
             return self.keys.iter().map(row).collect();
         }
         let rows: BTreeMap<K, Row> = collect(ebpf, name)?;
-        *self = Keys { keys: rows.keys().copied().collect(), slots, fresh: new, looks: 0 };
+        self.keys = rows.keys().copied().collect();
         Ok(rows)
     }
 }
@@ -239,11 +250,9 @@ impl Known {
         rows: &BTreeMap<RowKey, Row>,
         whole: bool,
     ) -> Result<&BTreeMap<u32, Process>> {
-        let numbers = next(ebpf, NEXT_PROCESS)?;
-        let new = numbers != self.numbers;
-        if whole || new || self.fresh || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
+        let grown = self.numbers.see(next(ebpf, NEXT_PROCESS)?);
+        if whole || grown || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
             self.processes = collect(ebpf, "PROCESSES")?;
-            (self.numbers, self.fresh) = (numbers, new);
         }
         Ok(&self.processes)
     }

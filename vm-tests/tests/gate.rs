@@ -28,7 +28,7 @@ fn both_arms_pass_their_budgets() -> Result<()> {
 fn a_provider_that_polls_by_ioctl_fails_the_gate() -> Result<()> {
     usb4::set_up()?;
     let junit = "/tmp/gate.xml";
-    let output = gate(&usb4::double("double-regressed")?, &["mapped", "1000", "--junit", junit, "--github"])?;
+    let output = gate(&usb4::double("double-regressed")?, &["mapped", "200", "--junit", junit, "--github"])?;
     ensure!(output.code() == 1, "exit {}: {}{}", output.code(), output.stdout, output.stderr);
     ensure!(output.stdout.contains("POLL_CQ") && output.stdout.contains("::error"), "{}", output.stdout);
     let xml = fs::read_to_string(junit)?;
@@ -74,9 +74,9 @@ fn runs_that_prove_no_work_are_not_judged() -> Result<()> {
     fs::write("/tmp/lossy.json", value.to_string())?;
     told(check("1000", "/tmp/lossy.json")?, 4, "3")?;
     // The other arm, which polls by system call, does not pass as this one.
-    let ioctl = ["env", "USB4_RDMA_CQ=ioctl", "sh", both, "usb4_rdma0", "usb4_rdma1", "127.0.0.1", "1000"];
+    let ioctl = ["env", "USB4_RDMA_CQ=ioctl", "sh", both, "usb4_rdma0", "usb4_rdma1", "127.0.0.1", "200"];
     run(&ioctl)?.success()?;
-    told(check("1000", report)?, 3, "mapped")?;
+    told(check("200", report)?, 3, "mapped")?;
     // Nobody listens: the client gives up after few calls.
     let failed = run(&["ib_send_lat", "-F", "-d", "usb4_rdma1", "-n", "1000", "127.0.0.1"])?;
     ensure!(failed.code() != 0, "it should have failed");

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use vm_tests::command::{self, LIMIT, must};
 use vm_tests::usb4::{self, DEVICES};
-use vm_tests::{rxe, strace};
+use vm_tests::{rxe, strace, tier};
 
 const CABLE: [&str; 4] = ["-d", DEVICES[0], "-p", DEVICES[1]];
 
@@ -24,9 +24,10 @@ fn verified(arguments: &[&str]) -> Result<u64> {
 }
 
 #[test]
-fn every_byte_arrives_up_to_8_mib_and_in_ten_thousand_random_messages() -> Result<()> {
-    let messages = verified(&[&CABLE as &[&str], &["--count", "10000"]].concat())?;
-    ensure!(messages > 11_000, "{messages}");
+fn every_byte_arrives_up_to_8_mib_and_in_thousands_of_random_messages() -> Result<()> {
+    let random: u64 = tier::pick(3_000, 10_000);
+    let messages = verified(&[&CABLE as &[&str], &["--count", &random.to_string()]].concat())?;
+    ensure!(messages > random + 1_000, "{messages}");
     Ok(())
 }
 

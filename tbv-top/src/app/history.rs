@@ -65,6 +65,7 @@ pub struct History {
     bytes: usize,
     most_bytes: usize,
     losses: Losses,
+    ran_at_begin: u64,
     /// When the first one began, in its source's time.
     origin_ns: Option<u64>,
     /// Intervals that came.
@@ -89,6 +90,7 @@ impl History {
             bytes: 0,
             most_bytes,
             losses: Losses::default(),
+            ran_at_begin: 0,
             origin_ns: None,
             came: 0,
             summed: RefCell::new(None),
@@ -125,11 +127,17 @@ impl History {
         &self.losses
     }
 
+    /// Calls that ran when tracing began, in all intervals.
+    pub fn ran_at_begin(&self) -> u64 {
+        self.ran_at_begin
+    }
+
     /// Adds an interval. Where it makes older ones coarser, `moved` is told the place of each interval that was merged
     /// into the one before it.
     pub fn push(&mut self, report: Report, mut moved: impl FnMut(usize)) {
         let end_ns = self.end_of(&report);
         self.losses = self.losses.plus(&report.loss);
+        self.ran_at_begin = self.ran_at_begin.saturating_add(report.ran_at_begin);
         let mut calls: HashMap<usize, (u64, u64)> = HashMap::new();
         for call in &report.calls {
             let number = self.number(call.pid, &call.comm, end_ns);

@@ -32,7 +32,7 @@ pub(crate) fn draw(app: &App, paper: &mut Paper<'_>) {
 fn losses(app: &App) -> (String, bool) {
     let Some(shown) = &app.shown else { return ("loss n/a: nothing measured yet".to_owned(), false) };
     let all = app.history.losses();
-    let ran = match shown.report.ran_at_begin {
+    let ran = match app.history.ran_at_begin() {
         0 => String::new(),
         calls => format!("; in no count: {calls} calls that ran when tracing began"),
     };

@@ -26,10 +26,8 @@ impl PrivateApt {
             let folder = apt.dir.join(folder);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        let lines: Vec<String> = wanted(&sources::of_machine()?, &os_release("VERSION_CODENAME")?)?
-            .iter()
-            .map(Source::line)
-            .collect();
+        let lines: Vec<String> =
+            wanted(&sources::of_machine()?, &codename()?)?.iter().map(Source::line).collect();
         let list = apt.dir.join("sources.list");
         fs::write(&list, lines.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", list.display()))?;
@@ -48,12 +46,6 @@ impl PrivateApt {
     pub(crate) fn versions(&self, package: &str) -> Result<Vec<String>> {
         let text = process::output(self.tool("apt-cache").args(["madison", package]))?;
         Ok(text.lines().filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned())).collect())
-    }
-
-    /// The newest version of `package` in this release's own backports.
-    pub(crate) fn backport(&self, package: &str) -> Result<Option<String>> {
-        let own = format!("~bpo{}+", os_release("VERSION_ID")?);
-        Ok(self.versions(package)?.into_iter().find(|version| version.contains(&own)))
     }
 
     /// Downloads `packages` (`name` or `name=version`), unpacks each into `into`, as if that were
@@ -106,13 +98,11 @@ fn wanted(machine: &[Source], codename: &str) -> Result<Vec<Source>> {
     Ok(wanted)
 }
 
-/// A line of /etc/os-release.
-fn os_release(name: &str) -> Result<String> {
+fn codename() -> Result<String> {
     let text = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    let value =
-        value.with_context(|| format!("no {name} in /etc/os-release; setup knows Debian's releases only"))?;
-    Ok(value.trim_matches('"').to_owned())
+    let name = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let name = name.context("no VERSION_CODENAME in /etc/os-release; setup knows Debian's releases only")?;
+    Ok(name.trim_matches('"').to_owned())
 }
 
 #[cfg(test)]

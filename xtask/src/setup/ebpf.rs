@@ -59,9 +59,11 @@ pub(crate) fn is_ready() -> Result<bool> {
 pub(crate) fn install(meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
     let _lock = super::lock("toolchain")?;
     let rustc = Rustc::in_use()?;
+    // Before cargo uses the toolchain that rustup may change.
+    let has_source = rustc.has_source()? || source_by_rustup(&rustc)?;
     thread::scope(|scope| {
         let linker = scope.spawn(|| install_linker(&rustc));
-        if rustc.has_source()? {
+        if has_source {
             say("rust-src: there");
         } else {
             install_source(&rustc)?;
@@ -82,13 +84,14 @@ fn install_linker(rustc: &Rustc) -> Result<()> {
     Ok(())
 }
 
-fn install_source(rustc: &Rustc) -> Result<()> {
+fn source_by_rustup(rustc: &Rustc) -> Result<bool> {
     say("rust-src: asking rustup (eBPF programs are built with their own core library)");
     let rustup =
         process::command("rustup", ["component", "add", "rust-src"]).current_dir(paths::root()).output();
-    if rustup.is_ok_and(|output| output.status.success()) && rustc.has_source()? {
-        return Ok(());
-    }
+    Ok(rustup.is_ok_and(|output| output.status.success()) && rustc.has_source()?)
+}
+
+fn install_source(rustc: &Rustc) -> Result<()> {
     say("rust-src: rustup cannot provide it; fetching Debian's package of the same version, about 45 MB");
     let apt = PrivateApt::refresh()?;
     let versions = apt.versions("rust-src")?;

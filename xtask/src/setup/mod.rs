@@ -8,7 +8,6 @@ pub(crate) mod kernel;
 mod linux_source;
 mod packages;
 pub(crate) mod python;
-pub(crate) mod qemu;
 mod sources;
 
 use std::fs::{self, File};
@@ -36,6 +35,7 @@ pub(crate) fn all(args: &Args) -> Result<()> {
 
 /// What everything needs.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    packages::can_install()?;
     // Of all packages, compiling needs those alone by which a linker comes.
     if process::find_program("cc").is_none() {
         packages::install()?;
@@ -43,7 +43,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // What is fetched comes while bpf-linker compiles.
     ebpf::install(|| {
         packages::install()?;
-        qemu::install()?;
         let kernel = kernels::choose(args.kernel.as_deref())?;
         say(&format!("kernel: {} is there", kernel.version));
         Ok(())

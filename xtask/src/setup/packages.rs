@@ -35,8 +35,21 @@ const PACKAGES: [(&str, &[&str], &[&str]); 8] = [
     ("reading tbv-trace's output by other programs", &["python3-venv"], &["python3"]),
 ];
 
-/// Installs what is missing, or says how when we are not root.
+/// Says how to install what is missing, if we may not.
+pub(crate) fn can_install() -> Result<()> {
+    let missing = missing()?;
+    if !missing.is_empty() && !process::is_root() {
+        bail!(
+            "these packages are missing and only root can install them; run\n  sudo {}\nand then setup again",
+            process::shown(&installing(&missing))
+        );
+    }
+    Ok(())
+}
+
+/// Installs what is missing.
 pub(crate) fn install() -> Result<()> {
+    can_install()?;
     let missing = missing()?;
     if missing.is_empty() {
         say("packages: all there");
@@ -48,14 +61,7 @@ pub(crate) fn install() -> Result<()> {
             say(&format!("packages: {} ({why})", wanted.join(" ")));
         }
     }
-    let mut install = apt_get(["install", "-y", "-q", "--no-install-recommends"]);
-    install.args(&missing);
-    if !process::is_root() {
-        bail!(
-            "these packages are missing and only root can install them; run\n  sudo {}\nand then setup again",
-            process::shown(&install)
-        );
-    }
+    let mut install = installing(&missing);
     // The lists that came with an image may be old or empty: fetch them only if that shows.
     if process::quiet(&mut install).is_err() {
         say("packages: fetching the package lists, then installing");
@@ -63,6 +69,12 @@ pub(crate) fn install() -> Result<()> {
         process::quiet(&mut install)?;
     }
     check_programs()
+}
+
+fn installing(packages: &[&str]) -> Command {
+    let mut install = apt_get(["install", "-y", "-q", "--no-install-recommends"]);
+    install.args(packages);
+    install
 }
 
 fn apt_get<const N: usize>(args: [&str; N]) -> Command {

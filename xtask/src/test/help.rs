@@ -10,12 +10,14 @@ pub(super) fn text() -> String {
     format!(
         "\
 Tiers:
-  quick   Without an option. About 25 minutes from a clean checkout on 2 idle cores, and 20 when all
+  quick   Without an option. About 20 minutes from a clean checkout on 2 idle cores, and 15 when all
           is built; on other machines more or less. Leaves out what is marked [--full only], and
-          does less of some: in cq_published 20,000 waits for events instead of 1,000,000 and 4 random
-          moments of every end instead of 10, in driver_lifecycle 4 rounds instead of 10, a
-          recording of 8 seconds instead of 60 and a long run of 10 seconds instead of 30 minutes; in equality 8 rounds of 8
-          threads instead of 20, in completions 1 round of ending queues instead of 3.
+          does less of some: in cq_published 20,000 waits for events instead of 1,000,000 and
+          4 random moments of every end instead of 10; in driver_lifecycle 4 rounds instead of
+          10; in probes 3,000 random messages instead of 10,000; in perftest_usb4 1, 3 and 8
+          queue pairs instead of 1 to 8; in histograms a recording of 8 seconds instead of 60
+          and a long run of 10 seconds instead of 30 minutes; in equality 8 rounds of 8 threads
+          instead of 20; in completions 1 round of ending queues instead of 3.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
           debug kernel, ten minutes or more. Unless filtered, writes its summary to
           docs/results/test-full.md.

@@ -5,8 +5,8 @@ use std::{env, fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
-use super::guest::Outcome;
-use crate::{kernels::Kernel, paths, setup::qemu};
+use super::{guest::Outcome, qemu};
+use crate::{kernels::Kernel, paths, process};
 
 /// How the guest's instructions are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,9 @@ impl Accel {
 fn probe_file() -> Result<PathBuf> {
     let release =
         fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the host kernel's release")?;
-    let qemu = qemu::version(&qemu::program()?)?;
-    let name: String = format!("accel-{}-{qemu}", release.trim())
+    let qemu = process::output(&mut process::command(qemu::PROGRAM, ["--version"]))?;
+    let first = qemu.lines().next().unwrap_or_default();
+    let name: String = format!("accel-{}-{first}", release.trim())
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' })
         .collect();

@@ -15,7 +15,9 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::{accel::Accel, job};
-use crate::setup::qemu;
+
+/// The program.
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 
 /// A machine to boot.
 pub(super) struct Machine<'a> {
@@ -60,11 +62,7 @@ impl Machine<'_> {
             theirs.push(their);
         }
         let ports: Vec<RawFd> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
-        let program = qemu::program()?;
-        let mut command = Command::new(&program);
-        if let Some(folder) = qemu::firmware()? {
-            command.arg("-L").arg(folder);
-        }
+        let mut command = Command::new(PROGRAM);
         command.args(self.arguments(image.as_raw_fd(), &ports));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C at the terminal is ours to handle.
@@ -72,8 +70,8 @@ impl Machine<'_> {
         let inherited: Vec<RawFd> = ports.iter().copied().chain([image.as_raw_fd()]).collect();
         // SAFETY: between fork and exec the closure makes system calls only; it allocates nothing.
         unsafe { command.pre_exec(move || prepare(&inherited)) };
-        let missing = || format!("cannot start {}; run `cargo xtask setup`", program.display());
-        let child = command.spawn().with_context(missing)?;
+        let child =
+            command.spawn().with_context(|| format!("cannot start {PROGRAM}; run `cargo xtask setup`"))?;
         let [terminal, control, stdout, stderr] = <[UnixStream; PORTS.len()]>::try_from(ours)
             .map_err(|_| anyhow::anyhow!("wrong number of ports"))?;
         Ok(Running { child, terminal, control, stdout, stderr })
