@@ -110,7 +110,7 @@ pub(crate) fn run(app: App, live: Option<Live>, news: News, look: Look) -> Resul
     let shown = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         let screen = Screen::take(look).context("cannot use the terminal")?;
-        let shower = Shower { app, screen, live: live.as_ref(), drawn: Instant::now() };
+        let shower = Shower { app, screen, live: live.as_ref(), drawn: Instant::now(), stopped: false };
         match shower.until_end(news, &mut signals).await {
             // A terminal that is gone is told by a signal, too, which says more.
             Err(error) => timeout(GONE, signals.next_end()).await.map(End::Signal).map_err(|_| error),
@@ -159,6 +159,8 @@ struct Shower<'a> {
     screen: Screen,
     live: Option<&'a Live>,
     drawn: Instant,
+    /// Whether it was stopped a moment ago.
+    stopped: bool,
 }
 
 impl Shower<'_> {
@@ -173,7 +175,7 @@ impl Shower<'_> {
                 biased;
                 signal = signals.next() => match signal {
                     libc::SIGTSTP => {
-                        self.screen.suspend()?;
+                        self.suspend()?;
                         changed = true;
                     }
                     libc::SIGCONT => {
@@ -208,11 +210,16 @@ impl Shower<'_> {
                     changed = true;
                 }
             }
-            // While it does not play, no time passes for it.
-            if !playing {
+            // While it does not play, or is stopped, no time passes for it.
+            if !playing || std::mem::take(&mut self.stopped) {
                 passed = Instant::now();
             }
         }
+    }
+
+    fn suspend(&mut self) -> Result<()> {
+        self.stopped = true;
+        Ok(self.screen.suspend()?)
     }
 
     fn draw(&mut self) -> Result<()> {
@@ -228,7 +235,7 @@ impl Shower<'_> {
             let command = match effect {
                 Effect::Quit => return Ok(true),
                 Effect::Suspend => {
-                    self.screen.suspend()?;
+                    self.suspend()?;
                     continue;
                 }
                 Effect::Redraw => {

@@ -34,7 +34,7 @@ fn losses(app: &App) -> (String, bool) {
     let all = app.history.losses();
     let ran = match app.history.ran_at_begin() {
         0 => String::new(),
-        calls => format!("; in no count: {calls} calls that ran when tracing began"),
+        calls => format!("; calls that ran when tracing began, in no count: {calls}"),
     };
     if all.total == 0 {
         return (format!("loss none: the counts are exact{ran}"), false);
