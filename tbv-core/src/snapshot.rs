@@ -201,11 +201,11 @@ struct Grown {
 
 impl Grown {
     /// Whether the map can have anything new, or has never been read.
-    fn see(&mut self, counted: u64) -> bool {
+    fn see(&mut self, counted: u64, now: Instant) -> bool {
         if self.at.is_none() || counted != self.counted {
-            *self = Grown { counted, at: Some(Instant::now()) };
+            *self = Grown { counted, at: Some(now) };
         }
-        self.at.is_none_or(|at| at.elapsed() < SETTLED)
+        self.at.is_none_or(|at| now.duration_since(at) < SETTLED)
     }
 }
 
@@ -226,7 +226,7 @@ impl<K> Default for Keys<K> {
 impl<K: Pod + Ord> Keys<K> {
     /// Every row; `whole` for whoever will not look again.
     fn read(&mut self, ebpf: &Ebpf, name: &'static str, whole: bool) -> Result<BTreeMap<K, Row>> {
-        let grown = self.slots.see(next(ebpf, NEXT_SLOT)?);
+        let grown = self.slots.see(next(ebpf, NEXT_SLOT)?, Instant::now());
         if !(whole || grown || self.keys.len() > FEW) {
             let map = hash::<K, Row>(ebpf, name)?;
             let row = |key: &K| Ok((*key, map.get(key, 0).map_err(|e| Error::Map(name, e))?));
@@ -250,7 +250,7 @@ impl Known {
         rows: &BTreeMap<RowKey, Row>,
         whole: bool,
     ) -> Result<&BTreeMap<u32, Process>> {
-        let grown = self.numbers.see(next(ebpf, NEXT_PROCESS)?);
+        let grown = self.numbers.see(next(ebpf, NEXT_PROCESS)?, Instant::now());
         if whole || grown || rows.keys().any(|key| !self.processes.contains_key(&key.process)) {
             self.processes = collect(ebpf, "PROCESSES")?;
         }
@@ -374,4 +374,17 @@ fn hash<'a, K: Pod, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<HashMa
 
 pub(crate) fn array<'a, V: Pod>(ebpf: &'a Ebpf, name: &'static str) -> Result<Array<&'a MapData, V>> {
     Array::try_from(ebpf.map(name).ok_or(Error::Missing(name))?).map_err(|e| Error::Map(name, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_read_at_first_and_for_a_time_after_it_has_grown() {
+        let (begin, mut grown) = (Instant::now(), Grown::default());
+        let mut seen = |counted, ms| grown.see(counted, begin + Duration::from_millis(ms));
+        assert_eq!([0, 1_999, 2_000, 9_000].map(|ms| seen(0, ms)), [true, true, false, false]);
+        assert_eq!([9_100, 11_099, 11_100].map(|ms| seen(3, ms)), [true, true, false]);
+    }
 }

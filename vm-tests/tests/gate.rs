@@ -6,10 +6,15 @@ use std::fs;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use vm_tests::command::{self, LIMIT, Output};
-use vm_tests::usb4;
+use vm_tests::{tier, usb4};
 
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/gate.sh");
 const BUDGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/mapped.toml");
+
+/// Iterations of runs that must not pass.
+fn fewer() -> &'static str {
+    tier::pick("200", "1000")
+}
 
 fn gate(environment: &str, arguments: &[&str]) -> Result<Output> {
     usb4::run(&[&["env", environment, "sh", GATE], arguments].concat(), LIMIT)
@@ -28,7 +33,8 @@ fn both_arms_pass_their_budgets() -> Result<()> {
 fn a_provider_that_polls_by_ioctl_fails_the_gate() -> Result<()> {
     usb4::set_up()?;
     let junit = "/tmp/gate.xml";
-    let output = gate(&usb4::double("double-regressed")?, &["mapped", "200", "--junit", junit, "--github"])?;
+    let output =
+        gate(&usb4::double("double-regressed")?, &["mapped", fewer(), "--junit", junit, "--github"])?;
     ensure!(output.code() == 1, "exit {}: {}{}", output.code(), output.stdout, output.stderr);
     ensure!(output.stdout.contains("POLL_CQ") && output.stdout.contains("::error"), "{}", output.stdout);
     let xml = fs::read_to_string(junit)?;
@@ -74,9 +80,9 @@ fn runs_that_prove_no_work_are_not_judged() -> Result<()> {
     fs::write("/tmp/lossy.json", value.to_string())?;
     told(check("1000", "/tmp/lossy.json")?, 4, "3")?;
     // The other arm, which polls by system call, does not pass as this one.
-    let ioctl = ["env", "USB4_RDMA_CQ=ioctl", "sh", both, "usb4_rdma0", "usb4_rdma1", "127.0.0.1", "200"];
+    let ioctl = ["env", "USB4_RDMA_CQ=ioctl", "sh", both, "usb4_rdma0", "usb4_rdma1", "127.0.0.1", fewer()];
     run(&ioctl)?.success()?;
-    told(check("200", report)?, 3, "mapped")?;
+    told(check(fewer(), report)?, 3, "mapped")?;
     // Nobody listens: the client gives up after few calls.
     let failed = run(&["ib_send_lat", "-F", "-d", "usb4_rdma1", "-n", "1000", "127.0.0.1"])?;
     ensure!(failed.code() != 0, "it should have failed");

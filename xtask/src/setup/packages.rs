@@ -47,9 +47,8 @@ pub(crate) fn can_install() -> Result<()> {
     Ok(())
 }
 
-/// Installs what is missing.
+/// Installs what is missing, once it is known that we can.
 pub(crate) fn install() -> Result<()> {
-    can_install()?;
     let missing = missing()?;
     if missing.is_empty() {
         say("packages: all there");

@@ -17,7 +17,8 @@ Tiers:
           10; in probes 3,000 random messages instead of 10,000; in perftest_usb4 1, 3 and 8
           queue pairs instead of 1 to 8; in histograms a recording of 8 seconds instead of 60
           and a long run of 10 seconds instead of 30 minutes; in equality 8 rounds of 8 threads
-          instead of 20; in completions 1 round of ending queues instead of 3.
+          instead of 20; in completions 1 round of ending queues instead of 3; in gate 200
+          iterations instead of 1,000 of runs that must not pass.
   --full  That and the suites marked [--full only], so all. Longer: the first time it also builds a
           debug kernel, ten minutes or more. Unless filtered, writes its summary to
           docs/results/test-full.md.
